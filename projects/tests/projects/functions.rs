@@ -11,7 +11,7 @@ use ringfence_aws::{Clock, Retry};
 use ringfence_core::kit::{BEGIN_MS, id};
 use ringfence_core::{
     Append, Appended, Catalog, Catalogs, CommandContext, Consistency, Context, Envelope, EventLog,
-    LogKind, NewEvent, Plan, Query, QueryItem, Tag, events,
+    NewEvent, Plan, Query, QueryItem, Tag, events,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_feed::{Checkpoint, Index, Indexer, Partition, Until};
@@ -80,9 +80,7 @@ impl World {
 
     async fn sweep(&self) -> Swept {
         let deadlines = Deadlines::of::<SharedProjects>();
-        let tables = [(LogKind::Dcb, "EventTable".to_owned())].into();
-        let Dynamo { client, clock, .. } = &self.dynamo;
-        let swept = Sweep::new(&deadlines, &tables, "ViewTable", client, clock).unwrap();
+        let swept = Sweep::new(&deadlines, &self.dynamo.logs(), "ViewTable").unwrap();
         swept.all(LONG).await
     }
 

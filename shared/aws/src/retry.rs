@@ -95,6 +95,51 @@ impl Retry {
     {
         until_known(self.start(), send)
     }
+
+    /// Sends one write until it is known what became of it: as [`Retry::run`], and once more where a refusal does not
+    /// judge an earlier send whose answer was lost. `judge` says what a failed send means; it is name whether there was
+    /// such an earlier send.
+    ///
+    /// # Errors
+    /// That of `judge`, or the failure of the `operation` ([`GaveUp::writing`]).
+    pub async fn judged<V, F, E: From<StoreError>>(
+        self,
+        operation: &'static str,
+        mut send: impl FnMut() -> F,
+        judge: impl Fn(Failure, bool) -> Result<Judged<V>, E>,
+    ) -> Result<V, E>
+    where
+        F: Future<Output = Result<V, Failure>>,
+    {
+        let mut attempts = self.start();
+        // The last send that nobody answered.
+        let mut lost = None;
+        loop {
+            let gave_up = match attempts.run(&mut send).await {
+                Ok(committed) => return Ok(committed),
+                Err(gave_up) => gave_up,
+            };
+            lost = gave_up.unknown.or(lost);
+            let failure = match judge(gave_up.failure, lost.is_some())? {
+                Judged::Known(verdict) => return Ok(verdict),
+                Judged::Held(_) if attempts.again().await => continue,
+                Judged::Held(failure) | Judged::Failed(failure) => failure,
+            };
+            let gave_up = GaveUp { failure, attempts: gave_up.attempts, unknown: lost };
+            return Err(gave_up.writing(operation).into());
+        }
+    }
+}
+
+/// What a failed send says about a write.
+#[derive(Debug)]
+pub enum Judged<V> {
+    /// What became of the write.
+    Known(V),
+    /// Others held items of the write, so an earlier send of it was not judged. It is sent again.
+    Held(Failure),
+    /// Nothing else is known than the failure itself.
+    Failed(Failure),
 }
 
 /// One future for both `run`s, so futures of callers nest less deep.
@@ -202,111 +247,18 @@ impl Attempts {
         self.made += u32::from(again);
         again
     }
+
+    /// As [`Attempts::again`], after others were first.
+    ///
+    /// # Errors
+    /// [`StoreError::Contention`] over their change if no attempt is left.
+    pub async fn contend(&mut self, over: Option<Source>) -> Result<(), StoreError> {
+        match self.again().await {
+            true => Ok(()),
+            false => Err(StoreError::Contention { attempts: self.made, over }),
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::future::ready;
-
-    use super::*;
-    use crate::seed_thread;
-
-    fn throttled() -> Failure {
-        Failure::Throttled { source: "slow down".into() }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_transient_failure_is_tried_again_until_the_attempts_are_used_up() {
-        seed_thread(1);
-        let (mut calls, begun) = (0, Instant::now());
-        let outcome: Result<(), _> = Retry::default()
-            .run(|| {
-                calls += 1;
-                ready(Err(throttled()))
-            })
-            .await;
-        // The waits grow.
-        assert!(begun.elapsed() > WAIT_FIRST * ATTEMPTS_MAX, "{:?}", begun.elapsed());
-        let gave_up = outcome.expect_err("it never succeeds");
-        assert!(matches!(gave_up.failure, Failure::Throttled { .. }));
-        assert_eq!((calls, gave_up.attempts), (ATTEMPTS_MAX, ATTEMPTS_MAX));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_first_success_ends_it() {
-        let mut calls = 0;
-        let outcome = Retry::default()
-            .run(|| {
-                calls += 1;
-                ready(if calls < 3 { Err(throttled()) } else { Ok(calls) })
-            })
-            .await;
-        assert_eq!(outcome.ok(), Some(3));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_permanent_failure_is_not_tried_again() {
-        let mut calls = 0;
-        let outcome: Result<(), _> = Retry::default()
-            .run(|| {
-                calls += 1;
-                ready(Err(Failure::Permanent { source: "no such table".into() }))
-            })
-            .await;
-        assert!(outcome.is_err());
-        assert_eq!(calls, 1);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_write_has_an_unknown_outcome_if_one_attempt_may_have_taken_effect() {
-        let lost = |what: &'static str| Failure::Unknown { source: what.into() };
-        let refused = || Failure::Permanent { source: "access denied".into() };
-        let written = |mut failures: Vec<Failure>| async move {
-            failures.reverse();
-            let send = || ready(Err::<(), _>(failures.pop().expect("it has ended before")));
-            let gave_up = Retry::default().attempts_max(3).run(send).await.expect_err("it fails");
-            gave_up.writing("writing")
-        };
-        let ended = [
-            (vec![lost("first"), lost("second"), refused()], Some(("second", 3))),
-            (vec![throttled(), lost("first"), throttled()], Some(("first", 3))),
-            (vec![throttled(), throttled(), lost("last")], Some(("last", 3))),
-            (vec![throttled(), refused()], None),
-            (vec![throttled(), throttled(), throttled()], None),
-        ];
-        for (failures, expected) in ended {
-            let name = format!("{failures:?}");
-            let unknown = match written(failures).await {
-                StoreError::OutcomeUnknown { attempts, source } => {
-                    Some((source.source().expect("what the SDK reported").to_string(), attempts))
-                }
-                StoreError::Failed { .. } | StoreError::Throttled { attempts: 3 } => None,
-                other => panic!("{name} ended as {other:?}"),
-            };
-            let expected = expected.map(|(cause, attempts)| (cause.to_owned(), attempts));
-            assert_eq!(unknown, expected, "{name}");
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn no_attempt_goes_on_past_the_deadline() {
-        let start = monotonic();
-        let within = Duration::from_millis(200);
-        let hangs = || std::future::pending::<Result<(), Failure>>();
-        let gave_up = Retry::default().within(within).run(hangs).await.expect_err("it hangs");
-        assert!(matches!(gave_up.failure, Failure::Unknown { .. }), "{gave_up:?}");
-        assert_eq!((gave_up.attempts, monotonic() - start), (1, within));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn no_wait_crosses_the_deadline() {
-        for micros in 0..1_000 {
-            let start = monotonic();
-            let within = Duration::from_micros(200_000 + micros);
-            let mut attempts = Retry::default().attempts_max(1_000).within(within).start();
-            while attempts.again().await {}
-            assert!(monotonic() - start < within);
-            assert!((2..1_000).contains(&attempts.made()));
-        }
-    }
-}
+mod tests;

@@ -113,7 +113,7 @@ mod visible;
 
 pub use boundary::catalog::{Catalog, CatalogError, Scope};
 pub use boundary::catalogs::Catalogs;
-pub use boundary::effect::{Effect, FenceEffect, Target, earliest_ms};
+pub use boundary::effect::{Effect, FenceEffect, Target};
 pub use boundary::filing::{Filing, FilingError};
 pub use boundary::plan::{Access, Clause, Plan, PlanError, Read};
 pub use boundary::query::{Query, QueryItem};
@@ -122,6 +122,7 @@ pub use boundary::seen::{Counts, Extent, Prefix, Seen};
 pub use boundary::snapshot::Snapshots;
 pub use decide::cache::Decisions;
 pub use decide::check::{SliceError, check, check_writes, plans};
+pub use decide::decision::decide;
 pub use decide::due::{Due, DueRow};
 pub use decide::handle::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
 pub use decide::on_log::{OnEvents, OnLog};
@@ -159,7 +160,7 @@ pub use model::trace::{Traceparent, TraceparentError};
 pub use model::upcast::{FieldError, Fields, Upcast, UpcastError, Upcasts};
 pub use model::value::{ID_BYTES_MAX, Id, IdError, List, ListError, Text, TextError};
 pub use ringfence_derive::{Command, Event, Reads, Writes, value};
-pub use time::{AHEAD_MAX_MS, is_followed, own_ms};
+pub use time::{AHEAD_MAX_MS, OwnTime, is_followed};
 pub use visible::{visible, visible_lines};
 
 /// Names for the files of slices and contexts.

@@ -1,13 +1,11 @@
 //! Appending: send until the outcome is known (rule 9).
 
 use std::collections::BTreeMap;
+use std::mem::take;
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
-use ringfence_aws::{Failure, GaveUp, Item};
-use ringfence_core::{
-    Append, Appended, BoundaryId, Effect, Envelope, LogError, SequencedEvent, StoreError,
-    earliest_ms,
-};
+use ringfence_aws::{Failure, Item};
+use ringfence_core::{Append, Appended, BoundaryId, Effect, Envelope, LogError, SequencedEvent};
 
 use crate::log::DcbLog;
 use crate::outcome::{Again, Verdict, classify};
@@ -50,8 +48,9 @@ pub(crate) async fn append(log: &DcbLog, append: Append<'_>) -> Result<Appended,
 
 fn draft<'a>(log: &'a DcbLog, append: Append<'a>) -> Result<Draft<'a>, LogError> {
     let Append { events, seen, record, envelope } = append;
-    let effect = Effect::new(&log.catalog, events, seen, usize::from(record.is_some()))?;
-    Ok(Draft { record, ..Draft::new(log, effect, &envelope.metadata, seen) })
+    let marks = usize::from(record.is_some());
+    let effect = Effect::new(&log.catalog, events, &envelope.metadata, seen, marks)?;
+    Ok(Draft { seen, record, ..Draft::new(log, effect) })
 }
 
 /// The request that an append would be sent as, and its events in their slots. Nothing is written.
@@ -78,36 +77,22 @@ pub(crate) async fn commit(
 ) -> Result<End, LogError> {
     let mut mints = log.retry(envelope).attempts_max(MINTS_MAX).start();
     let mut place = Place::find(log, draft, envelope).await?;
-    'mint: loop {
+    loop {
         let mint = place.mint(log, draft, envelope);
         let mut transaction = draft.mint(&mint)?;
-        let mut attempts = log.retry(envelope).attempts_max(SENDS_MAX).start();
-        // The last send that nobody answered.
-        let mut lost = None;
-        loop {
-            let sent = attempts.run(|| send(log, draft, &mint, &mut transaction)).await;
-            let Err(GaveUp { failure, attempts: made, unknown }) = sent else {
-                return Ok(End::Committed);
-            };
-            lost = unknown.or(lost);
-            match classify(&transaction, failure, lost.is_some())? {
-                Verdict::Committed => return Ok(End::Committed),
-                Verdict::Imported => return Ok(End::Imported),
-                Verdict::Recorded(item) => return Ok(End::Recorded(item)),
-                Verdict::Conflict(conflict) => return Err(LogError::Conflict(conflict)),
-                Verdict::Again(again) if mints.again().await => {
-                    place.move_on(log, again, envelope).await?;
-                    continue 'mint;
-                }
-                Verdict::Again(_) => {
-                    let attempts = mints.made();
-                    return Err(StoreError::Contention { attempts, over: None }.into());
-                }
-                Verdict::Unjudged(_) if attempts.again().await => {}
-                Verdict::Unjudged(failure) | Verdict::Failed(failure) => {
-                    let gave_up = GaveUp { failure, attempts: made, unknown: lost };
-                    return Err(gave_up.writing(OPERATION).into());
-                }
+        let (mut items, token) = (take(&mut transaction.items), &*transaction.append_id);
+        let send = || {
+            let sent = send(log, draft, &mint, &mut items, token);
+            async move { sent.await.map(|()| Verdict::End(End::Committed)) }
+        };
+        let judge = |failure, sent_before| classify(&transaction, failure, sent_before);
+        let sends = log.retry(envelope).attempts_max(SENDS_MAX);
+        match sends.judged(OPERATION, send, judge).await? {
+            Verdict::End(end) => return Ok(end),
+            Verdict::Conflict(conflict) => return Err(LogError::Conflict(conflict)),
+            Verdict::Again(again) => {
+                mints.contend(None).await?;
+                place.move_on(log, again, envelope).await?;
             }
         }
     }
@@ -115,8 +100,8 @@ pub(crate) async fn commit(
 
 /// Notes the time of the writer's own last event, which its next ones follow (rule 4).
 pub(crate) fn note(log: &DcbLog, draft: &Draft<'_>) {
-    if let Some((last, _)) = draft.events.last() {
-        log.note(last.at);
+    if let Some((last, _)) = draft.effect.events.last() {
+        log.own.note(last.at, log.clock.now_ms());
     }
 }
 
@@ -127,18 +112,19 @@ fn send<'a>(
     log: &'a DcbLog,
     draft: &mut Draft<'_>,
     mint: &Mint<'_>,
-    transaction: &mut Transaction,
+    items: &mut [TransactWriteItem],
+    token: &str,
 ) -> impl Future<Output = Result<(), Failure>> + use<'a> {
     let mut again = || draft.mint(mint).expect("it was minted before").items;
-    let (put, items) = match &mut transaction.items[..] {
+    let (put, items) = match items {
         [TransactWriteItem { put, .. }] => (put.take().or_else(|| again().pop()?.put), Vec::new()),
         items => (None, items.to_vec()),
     };
-    let append_id = transaction.append_id.clone();
+    let token = token.to_owned();
     async move {
         match put {
             Some(put) => log.table.put(put).await,
-            None => log.table.transact(items, &append_id).await,
+            None => log.table.transact(items, &token).await,
         }
     }
 }
@@ -194,10 +180,9 @@ impl Place {
 
     fn mint(&self, log: &DcbLog, draft: &Draft<'_>, envelope: &Envelope) -> Mint<'_> {
         let (now_ms, cause_ms) = (log.clock.now_ms(), log.clock.follow(envelope.cause_ms));
-        let (targets, fences) = (&draft.targets, &draft.fences);
-        let earliest = draft.at.unwrap_or_else(|| {
-            earliest_ms(now_ms, log.last_ms(), cause_ms, draft.seen, targets, fences)
-        });
+        let earliest = draft
+            .at
+            .unwrap_or_else(|| draft.effect.earliest_ms(now_ms, &log.own, cause_ms, draft.seen));
         Mint { ms: earliest.max(self.raise), append_id: log.clock.uuid(), ends: &self.ends }
     }
 }

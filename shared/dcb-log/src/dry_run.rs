@@ -1,8 +1,9 @@
 //! A dry run: the request that an append would be sent as.
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
-use ringfence_aws::Intent;
+use ringfence_aws::{Intent, Meter};
 use ringfence_core::{Append, Counts, LogError, SequencedEvent};
+use ringfence_log::DryRunOn;
 
 use crate::append::dry_run;
 use crate::item::{key_of, read_type};
@@ -10,14 +11,14 @@ use crate::layout::table_layout;
 use crate::log::DcbLog;
 use crate::transaction::{Action, Transaction};
 
-impl DcbLog {
-    /// The request that an append would be sent as, and its events in their slots. Nothing is written.
-    ///
-    /// # Errors
-    /// The append is rejected before it is sent, or a read fails.
-    pub async fn dry_run(
-        &self,
-        append: Append<'_>,
+impl DryRunOn for DcbLog {
+    fn meter(&self) -> &Meter {
+        Self::meter(self)
+    }
+
+    async fn dry_run<'a>(
+        &'a self,
+        append: Append<'a>,
     ) -> Result<(Intent, Vec<SequencedEvent>), LogError> {
         let (transaction, events) = dry_run(self, append).await?;
         Ok((intent(self, &transaction), events))

@@ -10,7 +10,7 @@ use ringfence_core::{CommandRecord, Effect, Envelope, LogError, NewEvent, Sequen
 use crate::append::{End, commit, note};
 use crate::log::DcbLog;
 use crate::record;
-use crate::restore::reused;
+use crate::restore::{only, reused};
 use crate::transaction::{Draft, Mint};
 
 /// What became of an imported event.
@@ -79,12 +79,7 @@ impl DcbLog {
             !record.sha256.is_empty() && record::is_kept(record, at, now_ms)
         });
         let marks = 1 + usize::from(copied.is_some());
-        let effect = Effect::new(&self.catalog, vec![event], None, marks)?;
-        let event_id = Some(event_id);
-        Ok(Draft { event_id, copied, ..Draft::new(self, effect, metadata, None) })
+        let effect = Effect::new(&self.catalog, vec![event], metadata, None, marks)?;
+        Ok(Draft { event_id: Some(event_id), copied, ..Draft::new(self, effect) })
     }
-}
-
-fn only(draft: Draft<'_>) -> SequencedEvent {
-    draft.into_events().next().expect("an import has one event")
 }

@@ -2,29 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use ringfence_aws::{Failure, Item, Reason};
+use ringfence_aws::{Failure, Item, Judged, Reason};
 use ringfence_core::{BoundaryId, Change, Conflict, LogError};
 
+use crate::append::End;
 use crate::fence::differences;
 use crate::item::{AT, HEAD, append_id, event_type, whole};
 use crate::transaction::{Action, Transaction};
 
 /// What follows from a failed send.
 pub(crate) enum Verdict {
-    /// An earlier send of the same append is committed.
-    Committed,
-    /// The imported event is in the log already.
-    Imported,
-    /// The command took effect already, as this item says.
-    Recorded(Item),
+    /// It is settled.
+    End(End),
     /// Something was added to what the decision saw.
     Conflict(Conflict),
     /// Nothing that the decision depends on has changed, but the events can't be put there or then.
     Again(Again),
-    /// Others held items of the append, so an earlier send of it was not judged.
-    Unjudged(Failure),
-    /// Nothing else is known than the failure itself.
-    Failed(Failure),
 }
 
 /// Where and when an append can't be.
@@ -45,12 +38,13 @@ pub(crate) fn classify(
     transaction: &Transaction,
     failure: Failure,
     sent_before: bool,
-) -> Result<Verdict, LogError> {
+) -> Result<Judged<Verdict>, LogError> {
+    let ended = |end| Ok(Judged::Known(Verdict::End(end)));
     let reasons = match failure {
         // The condition of a single put.
         Failure::Condition(item) => vec![Reason::Condition(item)],
         Failure::Cancelled(reasons) => reasons,
-        failure => return Ok(Verdict::Failed(failure)),
+        failure => return Ok(Judged::Failed(failure)),
     };
     let failed = || {
         transaction.actions.iter().zip(&reasons).filter_map(|(action, reason)| match reason {
@@ -62,18 +56,18 @@ pub(crate) fn classify(
     let is_ours = |item: &Item| append_id(item) == Some(&*transaction.append_id);
     let own = failed().filter(|(action, _)| matches!(action, Action::Event { .. }));
     if own.clone().any(|(_, item)| item.is_some_and(is_ours)) {
-        return Ok(Verdict::Committed);
+        return ended(End::Committed);
     }
     // What others hold is not judged, and perhaps nothing else either. A condition on an own put that failed
     // for another's event was.
     let held = reasons.iter().any(|reason| matches!(reason, Reason::Conflict | Reason::Throttled));
     if sent_before && held && own.count() == 0 {
-        return Ok(Verdict::Unjudged(Failure::Cancelled(reasons)));
+        return Ok(Judged::Held(Failure::Cancelled(reasons)));
     }
     for (action, item) in failed() {
         match (action, item) {
-            (Action::Import, _) => return Ok(Verdict::Imported),
-            (Action::Command, Some(item)) => return Ok(Verdict::Recorded(item.clone())),
+            (Action::Import, _) => return ended(End::Imported),
+            (Action::Command, Some(item)) => return ended(End::Recorded(item.clone())),
             _ => {}
         }
     }
@@ -101,9 +95,9 @@ pub(crate) fn classify(
         }
     }
     Ok(match (changes.is_empty(), again == Again::default()) {
-        (false, _) => Verdict::Conflict(Conflict(changes)),
-        (true, false) => Verdict::Again(again),
-        (true, true) => Verdict::Failed(Failure::Cancelled(reasons)),
+        (false, _) => Judged::Known(Verdict::Conflict(Conflict(changes))),
+        (true, false) => Judged::Known(Verdict::Again(again)),
+        (true, true) => Judged::Failed(Failure::Cancelled(reasons)),
     })
 }
 
@@ -168,16 +162,20 @@ mod tests {
         Reason::Refused { code: code.into(), message: String::new() }
     }
 
-    fn told(verdict: Result<Verdict, LogError>) -> String {
-        match verdict {
-            Ok(Verdict::Committed) => "committed".to_owned(),
-            Ok(Verdict::Imported) => "imported".to_owned(),
-            Ok(Verdict::Recorded(item)) => format!("recorded, {} attributes", item.len()),
-            Ok(Verdict::Conflict(conflict)) => conflict.to_string(),
-            Ok(Verdict::Again(Again { raise, taken })) => format!("again {raise} {taken:?}"),
-            Ok(Verdict::Unjudged(_)) => "unjudged".to_owned(),
-            Ok(Verdict::Failed(failure)) if failure.is_transient() => "transient".to_owned(),
-            Ok(Verdict::Failed(_)) => "permanent".to_owned(),
+    fn told(judged: Result<Judged<Verdict>, LogError>) -> String {
+        match judged {
+            Ok(Judged::Known(Verdict::End(end))) => match end {
+                End::Committed => "committed".to_owned(),
+                End::Imported => "imported".to_owned(),
+                End::Recorded(item) => format!("recorded, {} attributes", item.len()),
+            },
+            Ok(Judged::Known(Verdict::Conflict(conflict))) => conflict.to_string(),
+            Ok(Judged::Known(Verdict::Again(Again { raise, taken }))) => {
+                format!("again {raise} {taken:?}")
+            }
+            Ok(Judged::Held(_)) => "unjudged".to_owned(),
+            Ok(Judged::Failed(failure)) if failure.is_transient() => "transient".to_owned(),
+            Ok(Judged::Failed(_)) => "permanent".to_owned(),
             Err(LogError::Corrupt(change)) => format!("corrupt: {change}"),
             Err(error) => panic!("{error:?}"),
         }

@@ -57,7 +57,8 @@ impl DcbLog {
         let SequencedEvent { slot, at, version, metadata, .. } = event.clone();
         let copied = record.filter(|record| record::is_kept(record, at, self.clock.now_ms()));
         let marks = usize::from(copied.is_some());
-        let mut effect = Effect::new(&self.catalog, vec![NewEvent::from(event)], None, marks)?;
+        let new = vec![NewEvent::from(event)];
+        let mut effect = Effect::new(&self.catalog, new, &metadata, None, marks)?;
         let Some(target) = effect.targets.get_mut(&partition).filter(|_| slot > 0) else {
             let files = effect.targets.keys().next();
             let place =
@@ -65,9 +66,8 @@ impl DcbLog {
             return Err(FilingError::Misplaced { event: id, place }.into());
         };
         target.seen = Some(slot - 1);
-        let mut draft = Draft { at: Some(at), copied, ..Draft::new(self, effect, &metadata, None) };
-        draft.events.iter_mut().for_each(|(event, _)| event.version = version);
-        Ok(draft)
+        effect.events.iter_mut().for_each(|(event, _)| event.version = version);
+        Ok(Draft { at: Some(at), copied, ..Draft::new(self, effect) })
     }
 }
 
@@ -77,6 +77,7 @@ pub(crate) fn reused(draft: Draft<'_>) -> LogError {
     KeyReused { key, event: None }.into()
 }
 
-fn only(draft: Draft<'_>) -> SequencedEvent {
-    draft.into_events().next().expect("one event is restored")
+/// The event of a copy.
+pub(crate) fn only(draft: Draft<'_>) -> SequencedEvent {
+    draft.into_events().next().expect("one event is copied")
 }

@@ -4,15 +4,15 @@ use crate::item::{APPEND_ID, AT, EVENT, ID, POSITION};
 use crate::{DcbLog, VerifyOptions, event_of_image, item, table_layout};
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
-use ringfence_aws::{Intent, Item, Meter, Retry, TableLayout};
+use ringfence_aws::{Item, Retry, TableLayout};
 use ringfence_core::{
-    Append, BoundaryId, Catalog, Consistency, Context, Current, LogError, LogKind, LogName, Read,
-    Reads, ReadsOf, SequencedEvent, Slice, State,
+    BoundaryId, Catalog, Consistency, Context, Current, LogError, LogKind, LogName, Read, Reads,
+    ReadsOf, SequencedEvent, Slice, State,
 };
 use ringfence_log::news::{Found, StreamError, bounded, whole};
 use ringfence_log::{
-    BoundaryShape, BoxError, DryRunOn, InTable, KeptState, LogOfEvents, NewEvents, OpenSource,
-    Source, SourceFacts, SourceTable, Sourced, StoredEvents, by,
+    BoundaryShape, BoxError, InTable, KeptState, LogOfEvents, NewEvents, OpenSource, Source,
+    SourceFacts, SourceTable, Sourced, StoredEvents, by,
 };
 use serde_json::Error;
 use std::any::type_name;
@@ -28,19 +28,6 @@ impl LogName for Dcb {
 
 impl Sourced for Dcb {
     const SOURCE: &'static dyn Source = SOURCE;
-}
-
-impl DryRunOn for DcbLog {
-    fn meter(&self) -> &Meter {
-        Self::meter(self)
-    }
-
-    async fn dry_run<'a>(
-        &'a self,
-        append: Append<'a>,
-    ) -> Result<(Intent, Vec<SequencedEvent>), LogError> {
-        Self::dry_run(self, append).await
-    }
 }
 
 impl LogOfEvents for Dcb {

@@ -7,8 +7,8 @@ use aws_sdk_dynamodb::types::{
 };
 use ringfence_aws::{Item, item_bytes};
 use ringfence_core::{
-    BoundaryId, CommandRecord, Counts, Effect, FenceEffect, Filing, LogError, Metadata, NewEvent,
-    Seen, SequencedEvent, Target, limits,
+    BoundaryId, CommandRecord, Counts, Effect, FenceEffect, Filing, LogError, Seen, SequencedEvent,
+    limits,
 };
 use uuid::Uuid;
 
@@ -49,12 +49,8 @@ pub(crate) struct Transaction {
 /// What is appended.
 pub(crate) struct Draft<'a> {
     pub(crate) table: &'a str,
-    /// The events as the last request has them, each with where it is filed. Before the first one they have neither
-    /// slot nor time.
-    pub(crate) events: Vec<(SequencedEvent, Filing)>,
-    pub(crate) targets: BTreeMap<BoundaryId, Target>,
-    pub(crate) checks: BTreeMap<BoundaryId, u64>,
-    pub(crate) fences: BTreeMap<BoundaryId, FenceEffect>,
+    /// What it writes and requires. The events are as the last request has them.
+    pub(crate) effect: Effect,
     pub(crate) seen: Option<&'a Seen>,
     pub(crate) record: Option<&'a CommandRecord>,
     /// The record of the command that wrote the one event, which is copied.
@@ -75,68 +71,32 @@ pub(crate) struct Mint<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// The events of an effect with their metadata. It is under the condition of what was `seen`.
-    pub(crate) fn new(
-        log: &'a DcbLog,
-        effect: Effect,
-        metadata: &Metadata,
-        seen: Option<&'a Seen>,
-    ) -> Self {
-        let Effect { events, targets, checks, fences } = effect;
-        let without_place = |(event, filing): (NewEvent, Filing)| {
-            let NewEvent { event_type, tags, data } = event;
-            let context = log.catalog.context(&event_type).unwrap_or_default().to_owned();
-            let (partition, event_type) = (filing.partition.clone(), event_type.into_owned());
-            let metadata = metadata.clone();
-            let (slot, at, rest) = (0, 0, 0);
-            let version = log.catalog.version(&event_type);
-            let event = SequencedEvent {
-                partition,
-                slot,
-                at,
-                rest,
-                context,
-                event_type,
-                tags,
-                version,
-                data,
-                metadata,
-            };
-            (event, filing)
-        };
-        let events = events.into_iter().map(without_place).collect();
+    /// This effect alone.
+    pub(crate) fn new(log: &'a DcbLog, effect: Effect) -> Self {
         let table = log.table.name();
-        let (record, copied, event_id, at) = (None, None, None, None);
-        Self { table, events, targets, checks, fences, seen, record, copied, event_id, at }
+        Self { table, effect, seen: None, record: None, copied: None, event_id: None, at: None }
     }
 
     /// The events, as the last request has them.
     pub(crate) fn into_events(self) -> impl Iterator<Item = SequencedEvent> {
-        self.events.into_iter().map(|(event, _)| event)
+        self.effect.events.into_iter().map(|(event, _)| event)
     }
 
     /// The partitions whose last slot the decision does not know, each with the largest that it has seen.
     pub(crate) fn unread(&self) -> impl Iterator<Item = (&BoundaryId, Option<u64>)> {
-        let targets = self.targets.iter();
+        let targets = self.effect.targets.iter();
         targets.filter(|(_, target)| target.seen.is_none()).map(|(id, target)| (id, target.hint))
     }
 
     /// The request, and the events in their slots.
     pub(crate) fn mint(&mut self, mint: &Mint<'_>) -> Result<Transaction, LogError> {
         let append_id = mint.append_id.to_string();
+        self.effect.mint(mint.ms, |partition| mint.ends.get(partition).copied().unwrap_or(0));
+        let Effect { events, targets, checks, fences } = &self.effect;
         let mut actions = Vec::new();
-        let mut items = Vec::with_capacity(self.events.len());
+        let mut items = Vec::with_capacity(events.len());
         let mut bytes = 0;
-        for n in 0..self.events.len() {
-            let (earlier, others) = self.events.split_at_mut(n);
-            let (event, filing) = &mut others[0];
-            let target = &self.targets[&filing.partition];
-            let is_beside = |(_, other): &&(_, Filing)| other.partition == filing.partition;
-            let before = earlier.iter().filter(is_beside).count() as u64;
-            let last = target.seen.or_else(|| mint.ends.get(&filing.partition).copied());
-            event.slot = last.unwrap_or(0) + 1 + before;
-            event.rest = target.events - 1 - before;
-            event.at = mint.ms + n as u64;
+        for (event, filing) in events {
             let mut item = encode(event, filing, &append_id)?;
             item.extend(self.event_id.map(|id| (EVENT_ID.to_owned(), text(id))));
             let event_bytes = item_bytes(&item);
@@ -144,7 +104,8 @@ impl<'a> Draft<'a> {
             let copies: Vec<Item> =
                 filing.items.iter().map(|id| index_item(&item, filing, id)).collect();
             bytes += event_bytes + copies.iter().map(item_bytes).sum::<usize>();
-            let (partition, is_read) = (filing.partition.clone(), target.seen.is_some());
+            let partition = filing.partition.clone();
+            let is_read = targets[&partition].seen.is_some();
             actions.push(Action::Event { partition, slot: event.slot, is_read });
             actions.extend(copies.iter().map(|_| Action::Copy));
             items.extend([item].into_iter().chain(copies).map(|item| put_new(self.table, item)));
@@ -156,25 +117,25 @@ impl<'a> Draft<'a> {
             items.push(put_new(self.table, key(id, 0)));
         }
         if let Some(record) = self.record {
-            let events = self.events.iter().map(|(event, _)| event);
+            let events = events.iter().map(|(event, _)| event);
             let item = record::item(record, events, mint.ms)?;
             bytes += item_bytes(&item);
             actions.push(Action::Command);
             items.push(put_new(self.table, item));
         }
-        for (record, (event, _)) in self.copied.iter().zip(&self.events) {
+        for (record, (event, _)) in self.copied.iter().zip(events) {
             let (item, item_bytes) = record::add(self.table, record, event)?;
             bytes += item_bytes;
             actions.push(Action::Command);
             items.push(item);
         }
-        for (partition, seen) in &self.checks {
+        for (partition, seen) in checks {
             items.push(check_free(self.table, partition, seen + 1));
             actions.push(Action::Check { partition: partition.clone(), slot: seen + 1 });
         }
-        for (boundary, fence) in &self.fences {
+        for (boundary, fence) in fences {
             let is_filed = |(_, filing): &(_, Filing)| filing.fences.contains(boundary);
-            let last = self.events.iter().rposition(is_filed).unwrap_or(0) as u64;
+            let last = events.iter().rposition(is_filed).unwrap_or(0) as u64;
             let (item, fence_bytes) =
                 fence_action(fence, self.table, boundary, mint.ms, mint.ms + last);
             bytes += fence_bytes;

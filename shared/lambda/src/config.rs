@@ -1,7 +1,12 @@
 //! Configuration from the environment, complete or refused as a whole.
 
-use std::{collections::BTreeSet, fmt::Display, str::FromStr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Display,
+    str::FromStr,
+};
 
+use ringfence_core::LogKind;
 use ringfence_log::Sources;
 
 /// All faults of the environment.
@@ -68,10 +73,10 @@ impl Variables {
         value
     }
 
-    /// The names of the tables of these logs, each from its variable.
-    pub fn tables(&mut self, sources: &Sources) -> Vec<(&'static str, String)> {
-        let variables = sources.iter().map(|source| source.facts().variable);
-        variables.map(|name| (name, self.required(name))).collect()
+    /// The tables of these logs.
+    pub fn tables(&mut self, sources: &Sources) -> BTreeMap<LogKind, String> {
+        let facts = sources.iter().map(|source| source.facts());
+        facts.map(|facts| (facts.kind, self.required(facts.variable))).collect()
     }
 
     /// A variable that may be absent, but must have the right form.

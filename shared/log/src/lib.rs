@@ -23,4 +23,4 @@ pub use source::{
     EntryError, NewEvents, OpenSource, Source, SourceFacts, SourceTable, Sourced, Sources,
     StoredEvents,
 };
-pub use table::{BoxError, InTable, TipLimits};
+pub use table::{BoxError, InTable, StackLogs, TipLimits};

@@ -2,7 +2,7 @@
 //!
 //! | `id` | holds |
 //! |---|---|
-//! | `CHECKPOINT` | `checkpoint`; `lease`, which each write but the notification's raises, and `owner`, who has raised it; `until` while a run has the lease, and `notified` if the notification rang meanwhile; `trying`, after the event that a careful run handles; `again` and `replayed`, how often and from where an operator sent it back, and `sentBack`, which names the last time |
+//! | `CHECKPOINT` | `checkpoint`; `lease`, which each write but the notification's raises, and `owner`, who has raised it; `until` while a run has the lease, and `notified` if the notification rang meanwhile; `trying`, after the event that a careful run handles; `again`, how often an operator sent it back to do all again, and `sentBack`, which names the last time |
 //! | `LANE#<lane>` | the receipt: `done`, after the last event whose effects are done; `began`, after the event that is under way, and `n`, how many of its effects are done; `open`, if the next one has begun and has no answer, and `asked`, if a person has asked for that; `v` counts its writes, `lease` is that of the last |
 //! | `SKIPPED#<place>` | an event that a person has passed over: `lane`, `event`, `cause`, `why`, `at` |
 //! | `PARKED#<lane>` | `from`, before the event that failed, and `place` after it; `event`, `cause`, `tries`, `at`; `next`, when it is tried again, and without it a person is waited for; `ask` and `why`, what a person wants, and `asked`, which names the asking |
@@ -110,8 +110,6 @@ pub struct ReactorStanding {
     pub(crate) until_ms: Option<u64>,
     /// How often it was sent back to do all again.
     pub(crate) again: u32,
-    /// The place from which it was sent back the last time.
-    pub(crate) replayed: Option<Checkpoint>,
     /// Names the last time that it was sent back.
     pub(crate) sent_back: Option<String>,
     /// After the event that a careful run was handling when it ended.
@@ -128,7 +126,6 @@ impl ReactorStanding {
             owner: item.text("owner"),
             until_ms: item.number("until")?,
             again: item.number("again")?.unwrap_or(0),
-            replayed: item.place("replayed")?,
             sent_back: item.text("sentBack"),
             trying: item.place("trying")?,
         })

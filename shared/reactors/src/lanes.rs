@@ -76,7 +76,6 @@ pub enum Ended {
 pub(crate) struct Run {
     pub(crate) lease: Lease,
     pub(crate) again: u32,
-    pub(crate) replayed: Option<Checkpoint>,
     pub(crate) end: Instant,
     /// No effect begins later: the end of the run, or of the share of new events.
     pub(crate) until: Cell<Instant>,

@@ -139,20 +139,19 @@ pub struct Delivery<'e> {
     n: usize,
     /// How often the reactor was sent back to do all again.
     again: u32,
-    is_replay: bool,
 }
 
 impl<'e> Delivery<'e> {
     /// The first delivery of effect `n` of an event, from 0.
     #[must_use]
     pub fn new(reactor: &'e str, event: &'e SequencedEvent, n: usize) -> Self {
-        Self { reactor, event, n, again: 0, is_replay: false }
+        Self { reactor, event, n, again: 0 }
     }
 
-    /// The same after an operator has sent the reactor back.
+    /// The same after an operator has sent the reactor back so many times to do all again.
     #[must_use]
-    pub fn replayed(self, again: u32, is_replay: bool) -> Self {
-        Self { again, is_replay, ..self }
+    pub fn again(self, again: u32) -> Self {
+        Self { again, ..self }
     }
 
     /// Identifies the effect: `<reactor>/<hash of the event's id>/<n>`. It is the same each time the effect is carried
@@ -176,12 +175,6 @@ impl<'e> Delivery<'e> {
     pub fn event(&self) -> &'e SequencedEvent {
         self.event
     }
-
-    /// Whether an operator has sent the reactor back to before the event. No effect should depend on it.
-    #[must_use]
-    pub fn is_replay(&self) -> bool {
-        self.is_replay
-    }
 }
 
 #[cfg(test)]
@@ -201,10 +194,9 @@ mod tests {
             key("send-bill", &event, 0),
             key("send-receipt", &other, 0),
             key("send-receipt", &event, 1),
-            Delivery::new("send-receipt", &event, 0).replayed(1, true).key(),
+            Delivery::new("send-receipt", &event, 0).again(1).key(),
         ] {
             assert_ne!(mine, another);
         }
-        assert_eq!(mine, Delivery::new("send-receipt", &event, 0).replayed(0, true).key());
     }
 }

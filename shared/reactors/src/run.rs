@@ -54,7 +54,6 @@ impl<H: Handler> Lanes<H> {
         let run = Run {
             lease,
             again: standing.again,
-            replayed: standing.replayed,
             end,
             until: Cell::new(end),
             at: Cell::new(standing.checkpoint.unwrap_or(first)),

@@ -301,13 +301,12 @@ impl ReactorTable {
             let sent = self.step(
                 reactor,
                 &lease,
-                ", #checkpoint = :to, #updatedAt = :at, #replayed = :from, #again = :again, #sentBack = :mine \
+                ", #checkpoint = :to, #updatedAt = :at, #again = :again, #sentBack = :mine \
                  REMOVE #until, #trying",
                 "",
                 vec![
                     (":to", place(to)),
                     (":at", text(rfc3339(self.clock.now_ms()))),
-                    (":from", place(standing.checkpoint.unwrap_or_default())),
                     (":again", number(standing.again + u32::from(again))),
                 ],
                 "sending a reactor back",

@@ -192,9 +192,7 @@ impl<H: Handler> Lanes<H> {
         entry: &Entry,
         n: usize,
     ) -> Result<(), Failed> {
-        let is_replay = run.replayed.is_some_and(|until| entry.checkpoint <= until);
-        let delivery =
-            Delivery::new(self.handler.name(), &entry.event, n).replayed(run.again, is_replay);
+        let delivery = Delivery::new(self.handler.name(), &entry.event, n).again(run.again);
         let carried_out = timeout(EFFECT_TIME_MAX, self.handler.carry_out(worker, delivery)).await;
         carried_out.unwrap_or_else(|_| {
             Err(Failed::Unknown(format!("it had no answer within {EFFECT_TIME_MAX:?}")))

@@ -6,14 +6,16 @@
 
 mod automation;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use aws_sdk_dynamodb::Client;
 use futures::future::join_all;
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::Clock;
+use ringfence_core::LogKind;
 use ringfence_feed::Index;
 use ringfence_lambda::{Call, Service, Variables};
+use ringfence_log::StackLogs;
 use ringfence_reactors::{ANSWER_TIME, Lanes, ReactorTable};
 use serde_json::Value;
 
@@ -24,8 +26,7 @@ pub struct ReactInOrder(Vec<Lanes<Automation>>);
 
 /// The names of the tables of the logs, of the index and of the views.
 pub struct Tables {
-    /// The table of each log, by the variable that names it.
-    logs: Vec<(&'static str, String)>,
+    logs: BTreeMap<LogKind, String>,
     index: String,
     views: String,
 }
@@ -45,12 +46,13 @@ impl Service for ReactInOrder {
         }
     }
 
-    async fn open(ordered: Ordered, tables: Tables) -> Result<Self, Error> {
-        let client = ringfence_aws::client_from_env()?;
+    async fn open(ordered: Ordered, Tables { logs, index, views }: Tables) -> Result<Self, Error> {
+        let (client, clock) = (ringfence_aws::client_from_env()?, Clock::system());
         ringfence_aws::open(&client).await;
-        let index = Index::new(client.clone(), &tables.index, ordered.sources.clone());
-        let table = ReactorTable::new(client.clone(), &tables.views, Clock::system());
-        Ok(Self(lanes(&ordered, &client, &tables.logs, &index, &table)?))
+        let index = Index::new(client.clone(), &index, ordered.sources.clone());
+        let table = ReactorTable::new(client.clone(), &views, clock.clone());
+        let logs = StackLogs { client, clock, tables: logs };
+        Ok(Self(lanes(&ordered, &logs, &index, &table)?))
     }
 
     /// An automation that fails does not stop the others.
@@ -60,20 +62,18 @@ impl Service for ReactInOrder {
     }
 }
 
-/// The ordered automations, each with its lanes. The tables of the logs are named by their variables, such as
-/// `EVENT_TABLE`.
+/// The ordered automations, each with its lanes.
 ///
 /// # Errors
-/// A slice can't be on its log.
+/// As [`StackLogs::open`].
 pub fn lanes(
     ordered: &Ordered,
-    client: &Client,
-    logs: &[(&str, String)],
+    logs: &StackLogs,
     index: &Index,
     table: &ReactorTable,
 ) -> Result<Vec<Lanes<Automation>>, Error> {
     let lanes = ordered.slices.iter().map(|slice| {
-        let handler = Automation::open(slice, client, logs)?;
+        let handler = Automation::open(slice, logs)?;
         Ok(Lanes { handler, index: index.clone(), table: table.clone() })
     });
     lanes.collect()

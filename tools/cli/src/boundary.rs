@@ -14,8 +14,8 @@ use ringfence_core::{
     Read, Reading, SequencedEvent,
 };
 use ringfence_dcb_log::BoundaryStanding;
-use ringfence_document_log::{Direction, DocumentError, DocumentLog, StreamName};
-use ringfence_log::BoundaryShape;
+use ringfence_document_log::{Direction, DocumentError, StreamName};
+use ringfence_log::{BoundaryShape, StackLogs};
 use serde::{Serialize, Serializer};
 
 use crate::Lists;
@@ -23,7 +23,7 @@ use crate::commands::CommandLines;
 use crate::machine::dynamo_client;
 use crate::out::{Output, write_line};
 use crate::place::tag;
-use crate::tables::{LogTables, StackLogs};
+use crate::tables::{self, LogTables};
 
 /// Conflicts of the last day are shown.
 const CONFLICTS_WITHIN_MS: u64 = 24 * 3_600 * 1_000;
@@ -179,7 +179,7 @@ async fn of_query(lists: &Lists, logs: &StackLogs, item: QueryItem, limit: u32) 
 }
 
 async fn of_plan(lists: &Lists, logs: &StackLogs, plan: Plan, limit: u32) -> Result<Look> {
-    let log = logs.dcb(lists.stack.catalog.clone())?;
+    let log = tables::dcb(logs, &lists.stack.catalog)?;
     let reading = Reading { plan, scan: false };
     let mut boundaries = BTreeMap::new();
     let mut slices = BTreeSet::new();
@@ -203,7 +203,7 @@ async fn of_aggregate(
     key: &AggregateKey,
     limit: u32,
 ) -> Result<Look> {
-    let log = logs.aggregates()?;
+    let log = tables::aggregates(logs)?;
     let newest = Range { limit: Some(limit), reverse: true, ..Range::default() };
     let events = log.get_events(key, newest).map_ok(SequencedEvent::from);
     let events: Vec<_> = events.try_collect().await?;
@@ -217,7 +217,7 @@ async fn of_document(
     stream: &StreamName,
     limit: u32,
 ) -> Result<Look> {
-    let log = DocumentLog::new(logs.documents()?, Clock::system());
+    let log = tables::documents(logs)?;
     let envelope = Envelope::default();
     let tip = log.tip(stream, Consistency::Strong, &envelope).await?;
     let version = tip.map_or(0, |tip| tip.version);
@@ -271,7 +271,7 @@ async fn conflicts(
 
 pub(crate) async fn boundary(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let Arguments { names, limit, tables, commands, output } = arguments;
-    let logs = StackLogs { client: dynamo_client().await?, tables: tables.clone() };
+    let logs = tables.logs(dynamo_client().await?, Clock::system());
     let look = look(lists, &logs, commands, names, *limit).await?;
     Ok(output.end(&look, true))
 }

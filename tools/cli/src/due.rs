@@ -7,15 +7,14 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, ensure};
 use clap::Args;
 use ringfence_aws::Clock;
-use ringfence_core::LogKind;
 use ringfence_services::deadlines::{Sweep, Swept};
 use serde_json::json;
 
 use crate::Lists;
-use crate::machine::{DYNAMO_ENDPOINT, dynamo_client, is_local};
+use crate::machine::{DYNAMO_ENDPOINT, dynamo_client, is_dynamo_local};
 use crate::out::{Output, serialize_as, write_line};
 use crate::stats::since;
-use crate::tables::{LogTables, StackLogs, ViewTable};
+use crate::tables::{LogTables, ViewTable};
 
 /// This is longer than a sweep of a stack on one machine takes.
 const TIME: Duration = Duration::from_secs(300);
@@ -53,10 +52,7 @@ fn ahead(text: &str) -> Result<Duration, String> {
 pub(crate) async fn due(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let Arguments { tables, views, ahead, output } = arguments;
     ensure!(
-        ahead.is_none()
-            || std::env::var_os(DYNAMO_ENDPOINT)
-                .and_then(|endpoint| endpoint.into_string().ok())
-                .is_some_and(|endpoint| is_local(&endpoint)),
+        ahead.is_none() || is_dynamo_local(),
         "--in is for a stack on this machine: {DYNAMO_ENDPOINT} has to name its DynamoDB"
     );
     let clock = match ahead {
@@ -66,11 +62,8 @@ pub(crate) async fn due(arguments: &Arguments, lists: &Lists) -> Result<ExitCode
             Clock::running(Clock::system().now_ms().saturating_add(ahead_ms))
         }
     };
-    let client = dynamo_client().await?;
-    let logs = StackLogs { client: client.clone(), tables: tables.clone() };
-    let tables = [LogKind::Dcb, LogKind::Aggregates, LogKind::Documents].into_iter();
-    let tables = tables.filter_map(|log| Some((log, logs.table(log).ok()?.to_owned()))).collect();
-    let sweep = Sweep::new(&lists.deadlines, &tables, &views.view_table, &client, &clock);
+    let logs = tables.logs(dynamo_client().await?, clock);
+    let sweep = Sweep::new(&lists.deadlines, &logs, &views.view_table);
     let swept = sweep.map_err(|error| anyhow!(error))?.without_pauses().all(TIME).await;
     ensure!(swept.failures.is_empty(), "{}", swept.failures.join("; "));
     let is_well = swept.left == 0 && !swept.unfinished;

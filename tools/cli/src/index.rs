@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use ringfence_aws::Clock;
 use ringfence_core::{Catalog, LogKind};
 use ringfence_feed::{CompareStage, IndexDefect, IndexReport, Indexer, Partition};
 use serde_json::{Value, json};
@@ -48,7 +49,8 @@ impl Arguments {
         self.table.check(&client).await?;
         self.streams.check(&client).await?;
         Layout::check_index(&client, &self.index.index_table).await?;
-        let logs = self.streams.logs(&client, self.table.log(client.clone(), catalog));
+        let logs = self.table.with(&self.streams).logs(client.clone(), Clock::system());
+        let logs = logs.sources(&sources(), catalog);
         Ok(Indexer::new(logs, client, &self.index.index_table).reading(sources()))
     }
 

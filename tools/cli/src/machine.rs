@@ -40,6 +40,12 @@ pub(crate) fn is_local(endpoint: &str) -> bool {
     })
 }
 
+/// Whether DynamoDB is on this machine.
+pub(crate) fn is_dynamo_local() -> bool {
+    let endpoint = std::env::var_os(DYNAMO_ENDPOINT);
+    endpoint.and_then(|it| it.into_string().ok()).is_some_and(|it| is_local(&it))
+}
+
 /// The root certificates that the machine trusts, also a proxy's, or those of `AWS_CA_BUNDLE`.
 ///
 /// # Errors

@@ -19,8 +19,9 @@ use ringfence_core::{
     QueryItem, Read, Reading, SequencedEvent, visible,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_document_log::{BodyError, Direction, DocumentError, DocumentLog, StreamName};
+use ringfence_document_log::{BodyError, Direction, DocumentError, StreamName};
 use ringfence_feed::Partition;
+use ringfence_log::StackLogs;
 use ringfence_stack::ContextInfo;
 use serde_json::json;
 
@@ -32,7 +33,7 @@ use crate::out::{Output, serialize_as, write_line};
 use crate::place::{Wanted, tag};
 use crate::progress;
 use crate::remark;
-use crate::tables::{LogTables, StackLogs, log_name};
+use crate::tables::{self, LogTables, log_name};
 use cost::Whole;
 
 /// The number of events between two updates of the progress.
@@ -137,7 +138,7 @@ impl Arguments {
 
     /// Fails and says the cost if a read is large and --yes is missing.
     async fn ensure_agreed(&self, log: &DcbLog, logs: &StackLogs, reading: &Reading) -> Result<()> {
-        let whole = Whole::of(&logs.client, logs.table(LogKind::Dcb)?).await?;
+        let whole = Whole::of(&logs.client, &tables::table(logs, LogKind::Dcb)?.name).await?;
         let mut events = 0;
         for Read { boundary, .. } in reading.plan.reads.iter().filter(|_| !reading.scan) {
             events += log.standing(boundary).await?.counts.values().sum::<u64>();
@@ -152,7 +153,7 @@ impl Arguments {
 
 pub(crate) async fn read(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let Arguments { wanted, partition, tables, .. } = arguments;
-    let logs = StackLogs { client: dynamo_client().await?, tables: tables.clone() };
+    let logs = tables.logs(dynamo_client().await?, Clock::system());
     wanted.warn(&lists.stack);
     let Some(name) = partition else { return of_query(arguments, lists, &logs).await };
     let partition = Partition::from(BoundaryId::stored(name.as_str()));
@@ -227,7 +228,7 @@ async fn of_dcb(
     logs: &StackLogs,
     reading: Reading,
 ) -> Result<ExitCode> {
-    let log = logs.dcb(lists.stack.catalog.clone())?;
+    let log = tables::dcb(logs, &lists.stack.catalog)?;
     let is_by_type = |read: &Read| matches!(read.access, Access::TypeItems(_));
     if reading.scan || reading.plan.reads.iter().any(is_by_type) {
         arguments.ensure_agreed(&log, logs, &reading).await?;
@@ -291,7 +292,7 @@ async fn of_aggregate(
     logs: &StackLogs,
     name: &str,
 ) -> Result<ExitCode> {
-    let (key, log) = (AggregateKey::of_partition(name)?, logs.aggregates()?);
+    let (key, log) = (AggregateKey::of_partition(name)?, tables::aggregates(logs)?);
     let from = arguments.slot_to_begin(&BoundaryId::stored(name))?;
     let reverse = arguments.backwards;
     let range = Range {
@@ -320,7 +321,7 @@ async fn of_document(
     };
     let stream = StreamName::of_partition(id).with_context(neither)?;
     let from = arguments.slot_to_begin(&stream.partition())?;
-    let log = DocumentLog::new(logs.documents()?, Clock::system());
+    let log = tables::documents(logs)?;
     let envelope = Envelope::default();
     let tip = log.tip(&stream, Consistency::Eventual, &envelope).await?;
     let version = tip.map_or(0, |tip| tip.version);

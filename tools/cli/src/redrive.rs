@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use ringfence_aws::client_of;
+use ringfence_aws::{Clock, client_of};
 use serde_json::{Value, json};
 
 use crate::Lists;
@@ -79,12 +79,10 @@ pub(crate) async fn redrive(arguments: &Arguments, lists: &Lists) -> Result<Exit
         (None, Some(bucket)) => DeadLetterBox::bucket(&config, bucket, *to).await?,
         (None, None) => bail!("name a queue, or a bucket and where its records go"),
     };
-    let client = client_of(&config);
     let does = Does::new(
         &config,
-        client,
         &lists.stack.catalog,
-        tables,
+        &tables.logs(client_of(&config), Clock::system()),
         bus.as_deref(),
         index_table.as_deref(),
         arguments.command_queue.as_deref(),

@@ -9,7 +9,7 @@ use ringfence_core::{Catalog, LogKind};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore};
 use ringfence_feed::{Checkpoint, FeedError, Index, Sources};
-use ringfence_log::OpenSource;
+use ringfence_log::{InTable, StackLogs};
 
 use crate::layout::Layout;
 use crate::stack::name;
@@ -44,9 +44,14 @@ impl EventTable {
         Layout::Events.check(client, &self.table).await
     }
 
+    /// It and the other tables.
+    pub(crate) fn with(&self, streams: &StreamTables) -> LogTables {
+        LogTables { table: Some(self.table.clone()), streams: streams.clone() }
+    }
+
     /// The log, with the events of a catalog.
     pub(crate) fn log(&self, client: Client, catalog: &Catalog) -> DcbLog {
-        log(client, &self.table, catalog)
+        self.log_at(client, catalog, Clock::system())
     }
 
     /// The log with another clock than the machine's.
@@ -54,10 +59,6 @@ impl EventTable {
     pub fn log_at(&self, client: Client, catalog: &Catalog, clock: Clock) -> DcbLog {
         DcbLog::new(client, &self.table, catalog.clone(), clock)
     }
-}
-
-pub(crate) fn log(client: Client, table: &str, catalog: &Catalog) -> DcbLog {
-    DcbLog::new(client, table, catalog.clone(), Clock::system())
 }
 
 /// The tables of the logs; absent if no flag names them.
@@ -72,6 +73,19 @@ pub struct LogTables {
 }
 
 impl LogTables {
+    /// The logs whose tables are named.
+    #[must_use]
+    pub fn logs(&self, client: Client, clock: Clock) -> StackLogs {
+        let StreamTables { aggregate_table, document_table } = &self.streams;
+        let all = [
+            (LogKind::Dcb, &self.table),
+            (LogKind::Aggregates, aggregate_table),
+            (LogKind::Documents, document_table),
+        ];
+        let named = all.into_iter().filter_map(|(log, table)| Some((log, table.clone()?)));
+        StackLogs { client, clock, tables: named.collect() }
+    }
+
     /// The table of the DCB log.
     ///
     /// # Errors
@@ -83,45 +97,30 @@ impl LogTables {
     }
 }
 
-/// The logs of a stack whose tables are named, for reading.
-pub struct StackLogs {
-    /// The client that reads them.
-    pub client: Client,
-    /// Their tables.
-    pub tables: LogTables,
+/// The table of a log.
+///
+/// # Errors
+/// It is not named.
+pub(crate) fn table(logs: &StackLogs, log: LogKind) -> Result<InTable> {
+    logs.table(log).with_context(|| unnamed(log))
 }
 
-impl StackLogs {
-    /// The table of a log.
-    ///
-    /// # Errors
-    /// No flag names it.
-    pub(crate) fn table(&self, log: LogKind) -> Result<&str> {
-        let StreamTables { aggregate_table, document_table } = &self.tables.streams;
-        let table = match log {
-            LogKind::Dcb => &self.tables.table,
-            LogKind::Aggregates => aggregate_table,
-            LogKind::Documents => document_table,
-        };
-        table.as_deref().with_context(|| unnamed(log))
-    }
+/// The DCB log with the events of a catalog.
+pub(crate) fn dcb(logs: &StackLogs, catalog: &Catalog) -> Result<DcbLog> {
+    let InTable { client, name, clock, .. } = table(logs, LogKind::Dcb)?;
+    Ok(DcbLog::new(client, name, catalog.clone(), clock))
+}
 
-    /// The DCB log with the events of a catalog.
-    pub fn dcb(&self, catalog: Catalog) -> Result<DcbLog> {
-        let table = self.table(LogKind::Dcb)?;
-        Ok(DcbLog::new(self.client.clone(), table, catalog, Clock::system()))
-    }
+/// The aggregate log.
+pub(crate) fn aggregates(logs: &StackLogs) -> Result<AggregateTable> {
+    let InTable { client, name, clock, .. } = table(logs, LogKind::Aggregates)?;
+    Ok(AggregateTable::new(client, name, clock))
+}
 
-    /// The aggregate log.
-    pub fn aggregates(&self) -> Result<AggregateTable> {
-        let table = self.table(LogKind::Aggregates)?;
-        Ok(AggregateTable::new(self.client.clone(), table, Clock::system()))
-    }
-
-    /// The store of the document log.
-    pub fn documents(&self) -> Result<DynamoStore> {
-        Ok(DynamoStore::new(self.client.clone(), self.table(LogKind::Documents)?))
-    }
+/// The document log.
+pub(crate) fn documents(logs: &StackLogs) -> Result<DocumentLog<DynamoStore>> {
+    let InTable { client, name, clock, .. } = table(logs, LogKind::Documents)?;
+    Ok(DocumentLog::new(DynamoStore::new(client, name), clock))
 }
 
 /// The message about a log whose table is not named.
@@ -182,20 +181,6 @@ impl StreamTables {
     pub(crate) fn documents_table(&self) -> Result<&str> {
         let table = self.document_table.as_deref();
         table.context("name the table of the document log with --document-table or --stack")
-    }
-
-    /// The logs of the stack whose tables are named.
-    pub fn logs(&self, client: &Client, dcb: DcbLog) -> Vec<OpenSource> {
-        let table = |table| AggregateTable::new(client.clone(), table, Clock::system()).into();
-        let aggregates = self.aggregate_table.as_ref().map(table);
-        let documents = self.documents(client).map(Into::into);
-        [Some(dcb.into()), aggregates, documents].into_iter().flatten().collect()
-    }
-
-    /// The document log, if its table is named.
-    pub fn documents(&self, client: &Client) -> Option<DocumentLog<DynamoStore>> {
-        let table = self.document_table.as_ref()?;
-        Some(DocumentLog::new(DynamoStore::new(client.clone(), table), Clock::system()))
     }
 
     /// The logs whose tables are not named.

@@ -5,19 +5,19 @@ use std::ops::Range;
 
 use anyhow::{Context, Result, bail};
 use aws_config::SdkConfig;
-use aws_sdk_dynamodb::Client;
 use futures::TryStreamExt;
 use ringfence_aws::{Item, Retry, Table};
 use ringfence_core::{Catalog, Consistency, Envelope, LogKind};
 use ringfence_document_log::{Direction, StreamName, TimelineEvent};
 use ringfence_feed::{EntryError, Indexer, Partition};
+use ringfence_log::{InTable, StackLogs};
 use ringfence_services::queue::queue_command;
 use ringfence_services::topic::{Topic, TopicEntry, TopicEntryError};
 use serde_json::Value;
 
 use crate::dead_letter::{DeadLetter, History, Stored, Whose, Work};
 use crate::kept::{DeadLetterBox, Kept};
-use crate::tables::{self, LogTables};
+use crate::tables;
 use crate::topic::{send, topic};
 
 /// What a person should know about events and commands that were sent again.
@@ -116,9 +116,8 @@ impl Fate {
 
 /// Redrives dead letters. Fails if a needed table or bus is missing.
 pub struct Does {
-    client: Client,
     catalog: Catalog,
-    tables: LogTables,
+    logs: StackLogs,
     topic: Option<Topic>,
     indexer: Option<Indexer>,
     /// The client and the URL of the command queue.
@@ -126,28 +125,24 @@ pub struct Does {
 }
 
 impl Does {
-    /// With these tables, this bus and this command queue. Work that needs another one fails.
+    /// On these logs, with this bus and this command queue. Work that needs another one fails.
     pub fn new(
         config: &SdkConfig,
-        client: Client,
         catalog: &Catalog,
-        tables: &LogTables,
+        logs: &StackLogs,
         bus: Option<&str>,
         index_table: Option<&str>,
         command_queue: Option<&str>,
     ) -> Result<Self> {
-        let indexer = match (&tables.table, index_table) {
-            (Some(table), Some(index)) => {
-                let log = tables::log(client.clone(), table, catalog);
-                let logs = tables.streams.logs(&client, log);
-                Some(Indexer::new(logs, client.clone(), index).reading(tables::sources()))
-            }
-            _ => None,
-        };
+        let index_table = index_table.filter(|_| logs.tables.contains_key(&LogKind::Dcb));
+        let indexer = index_table.map(|index| {
+            let sources = logs.sources(&tables::sources(), catalog);
+            Indexer::new(sources, logs.client.clone(), index).reading(tables::sources())
+        });
         let topic = bus.map(|bus| topic(config, bus));
         let commands = command_queue.map(|url| (aws_sdk_sqs::Client::new(config), url.to_owned()));
-        let (catalog, tables) = (catalog.clone(), tables.clone());
-        Ok(Self { client, catalog, tables, topic, indexer, commands })
+        let (catalog, logs) = (catalog.clone(), logs.clone());
+        Ok(Self { catalog, logs, topic, indexer, commands })
     }
 
     /// Does the work of a dead letter and deletes the dead letter.
@@ -222,17 +217,11 @@ impl Does {
 
     /// The image of the event with this key.
     async fn item(&self, log: LogKind, key: Value) -> Result<Item> {
-        let table = match log {
-            LogKind::Dcb => self.tables.table.as_ref(),
-            LogKind::Aggregates => self.tables.streams.aggregate_table.as_ref(),
-            LogKind::Documents => self.tables.streams.document_table.as_ref(),
-        };
-        let table = table.context(
-            "the event has to be read from its log: name the log's table, or give --stack",
-        )?;
+        let InTable { client, name, .. } =
+            tables::table(&self.logs, log).context("the event has to be read from its log")?;
         let item: serde_dynamo::Item = serde_json::from_value(key.clone())?;
         let item = Item::from(item);
-        let table = Table::new(self.client.clone(), table);
+        let table = Table::new(client, name);
         let found = Retry::default().run(|| table.get(item.clone(), true)).await;
         let found = found.context("reading the event")?;
         let table = table.name();
@@ -245,10 +234,8 @@ impl Does {
         stream: &StreamName,
         events: Range<u64>,
     ) -> Result<Vec<Result<TopicEntry, TopicEntryError>>> {
-        let log = self.tables.streams.documents(&self.client);
-        let log = log.context(
-            "the events have to be read from their document: give --document-table or --stack",
-        )?;
+        let log = tables::documents(&self.logs)
+            .context("the events have to be read from their document")?;
         let (forward, strong) = (Direction::Forward, Consistency::Strong);
         let envelope = Envelope::default();
         let events = log.read(stream, events, forward, strong, &envelope);
@@ -265,11 +252,12 @@ impl Does {
 mod tests {
     use std::sync::Arc;
 
+    use ringfence_aws::Clock;
     use ringfence_aws::wire::Wire;
     use serde_json::json;
 
     use super::*;
-    use crate::tables::StreamTables;
+    use crate::tables::{LogTables, StreamTables};
 
     /// An eventually consistent read may miss an event for a moment.
     #[tokio::test]
@@ -292,7 +280,8 @@ mod tests {
         let client = wire.client_of(Arc::new(answers));
         let config = SdkConfig::builder().build();
         let catalog = Catalog::compose([]).unwrap();
-        let does = Does::new(&config, client, &catalog, &tables, None, None, None).unwrap();
+        let logs = tables.logs(client, Clock::fixed(0));
+        let does = Does::new(&config, &catalog, &logs, None, None, None).unwrap();
         let found = does.item(LogKind::Dcb, item.clone()).await.unwrap();
         assert_eq!(json!(serde_dynamo::Item::from(found)), item);
         let stream = StreamName::new("carts", "c1").unwrap();

@@ -12,6 +12,7 @@ use clap::{Args, Command, FromArgMatches};
 use futures::stream::BoxStream;
 use ringfence_aws::{Clock, client_of};
 use ringfence_feed::{Checkpoints, Entry, Index};
+use ringfence_log::StackLogs;
 use ringfence_views::{DueReader, Projector, ViewReader};
 
 use crate::job::Jobs;
@@ -20,7 +21,7 @@ use ringfence_cli::Lists;
 use ringfence_cli::api::{self, Api};
 use ringfence_cli::commands::CommandLines;
 use ringfence_cli::stack::{Named, Outputs, name};
-use ringfence_cli::tables::{IndexTable, LogTables, StackLogs};
+use ringfence_cli::tables::{IndexTable, LogTables};
 use ringfence_cli::work::Does;
 
 /// For each watcher, the latest troubles of a stack, the oldest first, and all later ones.
@@ -141,7 +142,7 @@ impl Site {
             command_queue: flags.command_queue.clone(),
             queues: flags.queues.clone(),
             buckets: flags.buckets.clone(),
-            logs: StackLogs { client: client.clone(), tables: flags.tables.clone() },
+            logs: flags.tables.logs(client.clone(), Clock::system()),
             commands: flags.commands.clone(),
             samples: flags.samples.clone(),
             api: flags.api.clone(),
@@ -197,10 +198,9 @@ impl Site {
 
     /// Redrives dead letters.
     pub(crate) fn does(&self) -> Result<Does> {
-        let StackLogs { client, tables } = &self.logs;
         let (bus, index) = (self.bus.as_deref(), Some(&*self.index_table));
         let (catalog, queue) = (&self.lists.stack.catalog, self.command_queue.as_deref());
-        Does::new(&self.config, client.clone(), catalog, tables, bus, index, queue)
+        Does::new(&self.config, catalog, &self.logs, bus, index, queue)
     }
 }
 

@@ -24,6 +24,6 @@ pub use adopt::{Adopted, adopted, has_marks};
 pub use edits::edits;
 pub use error::WriteError;
 pub use grants::{Grant, Grants};
-pub use source::StackPlace;
+pub use source::{StackPlace, table_of};
 pub use variables::{Statement, statements_of};
 pub use write::written;

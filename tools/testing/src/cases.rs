@@ -12,6 +12,7 @@ use ringfence_local::template::Template;
 use ringfence_log::{InTable, Log};
 use ringfence_services::queue::{AnswersError, CommandAnswer, CommandAnswers};
 use ringfence_stack::{MemberList, Members, Stack, Visitor};
+use ringfence_template::written::table_of;
 use serde_json::{Value, json};
 
 use crate::Dynamo;
@@ -22,16 +23,6 @@ use crate::readers::VIEWS;
 use crate::requests::{Asked, check_requests, grants};
 use crate::template::{binary, model};
 use crate::written::{self, check_written, write_if_asked};
-
-/// The logical id of a log's table.
-#[must_use]
-pub fn table_of(log: LogKind) -> &'static str {
-    match log {
-        LogKind::Dcb => "EventTable",
-        LogKind::Aggregates => "AggregateTable",
-        LogKind::Documents => "DocumentTable",
-    }
-}
 
 /// The limits of Tips in the cases on a log. On the document log they are the document's, and so small that each append
 /// but the first makes a calf. The other logs have no Tips.
@@ -182,10 +173,9 @@ async fn prepared<S: Slice<Context: Context<Log: Log<S>>>>(
     tips: Option<TipLimits>,
     case: &Case<S>,
 ) -> (Dynamo, InTable) {
-    let name = table_of(LogOf::<S>::KIND);
-    let dynamo = Dynamo::with(template, &[name]);
-    let (client, clock) = (dynamo.client.clone(), dynamo.clock.clone());
-    let table = InTable { tips, ..InTable::new(client, name, clock) };
+    let log = LogOf::<S>::KIND;
+    let dynamo = Dynamo::with(template, &[table_of(log)]);
+    let table = InTable { tips, ..dynamo.table(log) };
     case.prepare(&open::<S>(&table, 0), &|now_ms| table.clock.set(now_ms)).await;
     dynamo.wire.forget();
     (dynamo, table)

@@ -6,8 +6,7 @@ use ringfence_aws::Retry;
 use ringfence_aws::wire::Exchange;
 use ringfence_core::kit::{BEGIN_MS, fail};
 use ringfence_core::{
-    Append, Appended, BoundaryId, Envelope, Event, EventLog, LogKind, NewEvent, events, id_type,
-    prelude::*,
+    Append, Appended, BoundaryId, Envelope, Event, EventLog, NewEvent, events, id_type, prelude::*,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_feed::{Index, Indexer, Partition};
@@ -173,8 +172,7 @@ pub(crate) async fn requests_of_sweeps() -> Vec<Exchange> {
         dynamo.clock.set(BEGIN_MS + n * MINUTE);
         dynamo.wire.forget();
         let deadlines = Deadlines::of::<Stack>();
-        let tables = [(LogKind::Dcb, "EventTable".to_owned())].into();
-        let sweep = Sweep::new(&deadlines, &tables, "ViewTable", &dynamo.client, &dynamo.clock);
+        let sweep = Sweep::new(&deadlines, &dynamo.logs(), "ViewTable");
         let sweep =
             sweep.unwrap_or_else(|error| fail("the sweep", error as Box<dyn std::error::Error>));
         let swept = sweep.all(LONG).await;

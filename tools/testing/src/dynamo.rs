@@ -6,10 +6,12 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::wire::{Director, Fault, Wire};
 use ringfence_aws::{Clock, Random, seed_thread};
-use ringfence_core::Catalog;
+use ringfence_core::LogKind;
 use ringfence_core::kit::{BEGIN_MS, fail};
 use ringfence_local::engine::Engine;
 use ringfence_local::template::Template;
+use ringfence_log::{InTable, StackLogs};
+use ringfence_template::written::table_of;
 use serde_json::Value;
 
 /// A request takes at most this long, if requests take time.
@@ -56,6 +58,20 @@ impl Dynamo {
         let client = wire
             .client_of(Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body)));
         Self { wire, client, clock: Clock::fixed(BEGIN_MS) }
+    }
+
+    /// The logs in the tables of a stack.
+    #[must_use]
+    pub fn logs(&self) -> StackLogs {
+        let all = [LogKind::Dcb, LogKind::Aggregates, LogKind::Documents];
+        let tables = all.map(|log| (log, table_of(log).to_owned())).into();
+        StackLogs { client: self.client.clone(), clock: self.clock.clone(), tables }
+    }
+
+    /// The table of a log.
+    #[must_use]
+    pub fn table(&self, log: LogKind) -> InTable {
+        InTable::new(self.client.clone(), table_of(log), self.clock.clone())
     }
 
     /// From now on each request takes some milliseconds, at random from a seed. So concurrent commands overlap, and

@@ -27,7 +27,7 @@ pub mod template;
 mod variables;
 mod written;
 
-pub use cases::{check_cases, table_of, tips_of};
+pub use cases::{check_cases, tips_of};
 pub use contract::check_api;
 pub use dynamo::Dynamo;
 pub use functions::check_functions;

@@ -11,9 +11,9 @@ use ringfence_core::LogKind;
 use ringfence_core::kit::fail;
 use ringfence_local::stack_root;
 use ringfence_stack::{ContextInfo, Members, Stack};
+use ringfence_template::written::table_of;
 use serde_json::{Value, json};
 
-use crate::cases::table_of;
 use crate::grants::{besides_items, differences, send_spans};
 use crate::lanes::IN_ORDER;
 use crate::template::{arn, check_none, resources, table_arn, template};

@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
-use ringfence_core::{Catalog, Reads, SequencedEvent, State, StoreError};
+use ringfence_core::{Catalog, Reads, SequencedEvent, State};
 
 use crate::event::whole;
 use crate::list;
@@ -145,10 +145,7 @@ async fn pushed(group: &[(&AggregateTable, &Push)]) -> Result<Vec<AggregateEvent
         if !group.iter().any(|(_, push)| is_at_end(push)) {
             return Err(AggregateError::Conflict(conflict));
         }
-        if !attempts.again().await {
-            let (attempts, over) = (attempts.made(), Some(conflict.into()));
-            return Err(StoreError::Contention { attempts, over }.into());
-        }
+        attempts.contend(Some(conflict.into())).await?;
     }
 }
 

@@ -1,16 +1,16 @@
 //! The log as decisions use it: a context's aggregates are partitions, and versions are slots.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::future::{BoxFuture, ready};
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter};
-use ringfence_aws::{Action, Clock, Intent, Item, Retry};
+use ringfence_aws::{Action, Clock, Intent, Item, Meter, Retry};
 use ringfence_core::{
     Append, Appended, BoundaryId, Catalog, Change, CommandRecord, Conflict, Consistency, Effect,
-    Envelope, EventLog, EventRef, EventSchema, LogError, Metadata, NewEvent, Plan, Read, Seen,
-    SequencedEvent, StoreError, Target, earliest_ms, own_ms,
+    Envelope, EventLog, EventRef, EventSchema, LogError, Metadata, OwnTime, Plan, Read, Seen,
+    SequencedEvent, Target,
 };
+use ringfence_log::DryRunOn;
 use serde_json::Value;
 
 use crate::event::whole;
@@ -35,15 +35,14 @@ pub struct AggregateLog {
     table: AggregateTable,
     catalog: Catalog,
     clock: Clock,
-    /// The time of this writer's last event, in milliseconds since 1970.
-    last_ms: AtomicU64,
+    own: OwnTime,
 }
 
 impl AggregateLog {
     /// The aggregates in `table` of the context whose events `catalog` declares ([`Catalog::of_streams`]).
     #[must_use]
     pub fn new(table: AggregateTable, catalog: Catalog, clock: Clock) -> Self {
-        Self { table, catalog, clock, last_ms: AtomicU64::new(0) }
+        Self { table, catalog, clock, own: OwnTime::default() }
     }
 
     /// The table.
@@ -113,111 +112,55 @@ impl AggregateLog {
         Ok(ends)
     }
 
-    /// The request of an append at this time, and its events in their slots.
+    /// The request of an append at this time. Its events get their slots.
     fn prepare(
         &self,
-        draft: &Draft<'_>,
+        Draft { effect, envelope, seen }: &mut Draft<'_>,
         ends: &Ends,
-    ) -> Result<(Prepared<'_>, Vec<SequencedEvent>), LogError> {
-        let Draft { effect, envelope, seen } = draft;
-        let (now_ms, own_ms) = (self.clock.now_ms(), self.last_ms.load(Ordering::Acquire));
-        let cause_ms = self.clock.follow(envelope.cause_ms);
-        let Effect { events, targets, checks, fences } = effect;
-        let ms = earliest_ms(now_ms, own_ms, cause_ms, *seen, targets, fences);
+    ) -> Result<Prepared<'_>, LogError> {
+        let (now_ms, cause_ms) = (self.clock.now_ms(), self.clock.follow(envelope.cause_ms));
+        let ms = effect.earliest_ms(now_ms, &self.own, cause_ms, *seen);
+        effect.mint(ms.max(ends.raise), |it| ends.slots.get(it).copied().unwrap_or(0));
         let mut prepared = Prepared::begin(self.clock.uuid().simple().to_string());
-        let mut slots: BTreeMap<&BoundaryId, u64> = BTreeMap::new();
-        let mut in_slots = Vec::with_capacity(events.len());
-        for ((event, filing), n) in events.iter().zip(0..) {
-            let partition = &filing.partition;
-            let target = &targets[partition];
-            let last = target.seen.or_else(|| ends.slots.get(partition).copied()).unwrap_or(0);
-            let put = slots.entry(partition).or_default();
-            *put += 1;
-            let at = ms.max(ends.raise) + n;
-            let schema = self.catalog.schema(&event.event_type);
-            let stored = stored(event, schema, envelope, at);
-            let (key, rest) = (key(partition)?, target.events - *put);
-            prepared.add((&self.table, key), last + *put, false, rest, &stored, at)?;
-            let NewEvent { event_type, tags, data } = event.clone();
-            in_slots.push(SequencedEvent {
-                partition: partition.clone(),
-                slot: last + *put,
-                at,
-                rest,
-                context: self.catalog.context(&event_type).unwrap_or_default().to_owned(),
-                event_type: event_type.into_owned(),
-                tags,
-                version: schema.map_or(1, |schema| schema.upcasts.version()),
-                data,
-                metadata: envelope.metadata.clone(),
-            });
+        for (event, _) in &effect.events {
+            let stored = stored(event, self.catalog.schema(&event.event_type));
+            let home = (&self.table, key(&event.partition)?);
+            prepared.add(home, event.slot, false, event.rest, &stored, event.at)?;
         }
-        for (partition, slot) in checks {
+        for (partition, slot) in &effect.checks {
             prepared.check((&self.table, key(partition)?), slot + 1);
         }
         prepared.limited()?;
-        Ok((prepared, in_slots))
+        Ok(prepared)
     }
 
     async fn commit(&self, append: Append<'_>) -> Result<Appended, LogError> {
         let envelope = append.envelope;
-        let draft = self.draft(append)?;
+        let mut draft = self.draft(append)?;
         let mut mints = self.retry(envelope).attempts_max(MINTS_MAX).start();
         loop {
             let ends = self.ends(&draft.effect.targets, envelope).await?;
-            let (prepared, events) = self.prepare(&draft, &ends)?;
-            match self.retrying(envelope).judged(&prepared).await? {
-                Verdict::Committed => {
-                    let last = events.last().map_or(0, |event| event.at);
-                    let last_ms = own_ms(0, last, self.clock.now_ms());
-                    self.last_ms.fetch_max(last_ms, Ordering::AcqRel);
-                    return Ok(Appended::Committed(events));
-                }
-                Verdict::Conflicts(conflicts) => {
-                    let of_seen = conflicts.into_iter().filter(|conflict| {
-                        let target = draft.effect.targets.get(&partition(&conflict.key));
-                        target.is_none_or(|target| target.seen.is_some())
-                    });
-                    let changes: Vec<Change> = of_seen.map(Change::from).collect();
-                    if !changes.is_empty() {
-                        return Err(LogError::Conflict(Conflict(changes)));
-                    }
-                }
+            let prepared = self.prepare(&mut draft, &ends)?;
+            let conflicts = match self.retrying(envelope).judged(&prepared).await? {
+                Verdict::Committed => break,
+                Verdict::Conflicts(conflicts) => conflicts,
+            };
+            let of_seen = conflicts.into_iter().filter(|conflict| {
+                let target = draft.effect.targets.get(&partition(&conflict.key));
+                target.is_none_or(|target| target.seen.is_some())
+            });
+            let changes: Vec<Change> = of_seen.map(Change::from).collect();
+            if !changes.is_empty() {
+                return Err(LogError::Conflict(Conflict(changes)));
             }
             // Only aggregates that the decision did not read have moved on: what it rests on is unchanged.
-            if !mints.again().await {
-                return Err(StoreError::Contention { attempts: mints.made(), over: None }.into());
-            }
+            mints.contend(None).await?;
         }
-    }
-
-    /// The request that an append would be sent as, and its events in their slots. Nothing is written.
-    ///
-    /// # Errors
-    /// The append is refused before it is sent, or a read fails.
-    pub async fn dry_run(
-        &self,
-        append: Append<'_>,
-    ) -> Result<(Intent, Vec<SequencedEvent>), LogError> {
-        let envelope = append.envelope;
-        let draft = self.draft(append)?;
-        let ends = self.ends(&draft.effect.targets, envelope).await?;
-        let (prepared, events) = self.prepare(&draft, &ends)?;
-        let mut intent = Intent::default();
-        for Entry { key, version, item, .. } in &prepared.entries {
-            let does = item.as_ref().and_then(item::event_type);
-            let action = Action {
-                item: format!("{key} {version}"),
-                does: does.map(|event_type| format!("puts {event_type}")),
-                requires: Some(format!("version {version} is free")),
-                bytes: 0,
-            };
-            match item {
-                Some(item) => intent.put(&table_layout(), item, action),
-                None => intent.actions.push(action),
-            }
+        let events: Vec<_> = draft.into_events().collect();
+        if let Some(last) = events.last() {
+            self.own.note(last.at, self.clock.now_ms());
         }
-        Ok((intent, events))
+        Ok(Appended::Committed(events))
     }
 
     fn draft<'a>(&self, append: Append<'a>) -> Result<Draft<'a>, LogError> {
@@ -226,7 +169,8 @@ impl AggregateLog {
             record.is_none(),
             "`handle` refuses a slice whose events are no record on a log of streams"
         );
-        Ok(Draft { effect: Effect::new(&self.catalog, events, seen, 0)?, seen, envelope })
+        let effect = Effect::new(&self.catalog, events, &envelope.metadata, seen, 0)?;
+        Ok(Draft { effect, seen, envelope })
     }
 
     async fn look(&self, seen: &Seen, envelope: &Envelope) -> Result<Option<Conflict>, LogError> {
@@ -252,11 +196,17 @@ impl AggregateLog {
     }
 }
 
-/// An append before its events have versions.
+/// An append. Its events have the versions of the last request.
 struct Draft<'a> {
     effect: Effect,
     seen: Option<&'a Seen>,
     envelope: &'a Envelope,
+}
+
+impl Draft<'_> {
+    fn into_events(self) -> impl Iterator<Item = SequencedEvent> {
+        self.effect.events.into_iter().map(|(event, _)| event)
+    }
 }
 
 /// Where aggregates end that the decision did not read.
@@ -269,26 +219,21 @@ struct Ends {
 
 /// The event as the table has it. The aggregate's key has its id, so the payload does not repeat the field that it
 /// comes from.
-fn stored(
-    event: &NewEvent,
-    schema: Option<&EventSchema>,
-    envelope: &Envelope,
-    at: u64,
-) -> crate::NewAggregateEvent {
+fn stored(event: &SequencedEvent, schema: Option<&EventSchema>) -> crate::NewAggregateEvent {
     let mut payload = event.data.clone();
     if let (Some(schema), [tag]) = (schema, &event.tags[..]) {
         schema.leave_out_id(&tag.value, &mut payload);
     }
     let is_empty = |json: &Value| json.as_object().is_some_and(serde_json::Map::is_empty);
-    let metadata = envelope.metadata.iter().map(|(key, value)| (key.to_owned(), value.clone()));
+    let metadata = event.metadata.iter().map(|(key, value)| (key.to_owned(), value.clone()));
     let schema = schema.and_then(|of| Metadata::schema(&of.name, of.upcasts.version()));
     let schema = schema.map(|schema| (Metadata::SCHEMA.to_owned(), schema));
     let metadata = Value::Object(metadata.chain(schema).collect());
     crate::NewAggregateEvent {
-        event_type: event.event_type.clone().into_owned(),
+        event_type: event.event_type.clone(),
         payload: Some(payload).filter(|payload| !is_empty(payload)),
         metadata: Some(metadata).filter(|metadata| !is_empty(metadata)),
-        timestamp_ms: Some(at),
+        timestamp_ms: Some(event.at),
     }
 }
 
@@ -343,5 +288,36 @@ impl EventLog for AggregateLog {
 
     fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {
         Box::pin(self.retry(envelope).pause(attempt))
+    }
+}
+
+impl DryRunOn for AggregateLog {
+    fn meter(&self) -> &Meter {
+        self.table.meter()
+    }
+
+    async fn dry_run<'a>(
+        &'a self,
+        append: Append<'a>,
+    ) -> Result<(Intent, Vec<SequencedEvent>), LogError> {
+        let envelope = append.envelope;
+        let mut draft = self.draft(append)?;
+        let ends = self.ends(&draft.effect.targets, envelope).await?;
+        let prepared = self.prepare(&mut draft, &ends)?;
+        let mut intent = Intent::default();
+        for Entry { key, version, item, .. } in &prepared.entries {
+            let does = item.as_ref().and_then(item::event_type);
+            let action = Action {
+                item: format!("{key} {version}"),
+                does: does.map(|event_type| format!("puts {event_type}")),
+                requires: Some(format!("version {version} is free")),
+                bytes: 0,
+            };
+            match item {
+                Some(item) => intent.put(&table_layout(), item, action),
+                None => intent.actions.push(action),
+            }
+        }
+        Ok((intent, draft.into_events().collect()))
     }
 }

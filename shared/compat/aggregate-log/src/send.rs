@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::{
     ConditionCheck, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
 };
-use ringfence_aws::{GaveUp, Item};
+use ringfence_aws::{Failure, Item, Judged};
 
 use crate::item::VERSION;
 use crate::push::{Entry, Prepared, Verdict};
@@ -27,32 +27,24 @@ impl AggregateTable {
                 // A single event needs no transaction, which would cost twice as much.
                 [entry @ Entry { item: Some(item), .. }] => match entry.forced {
                     // As Castore does: whoever forces an event wants it whatever is there.
-                    true => self.dynamo.overwrite(entry.put(item)).await,
-                    false => self.dynamo.put(entry.put(item)).await,
+                    true => self.dynamo.overwrite(entry.put(item)).await?,
+                    false => self.dynamo.put(entry.put(item)).await?,
                 },
                 entries => {
                     let actions = entries.iter().map(Entry::action).collect();
-                    self.dynamo.transact(actions, &prepared.push_id).await
+                    self.dynamo.transact(actions, &prepared.push_id).await?;
                 }
             }
+            Ok::<_, Failure>(Verdict::Committed)
         };
-        let mut attempts = self.retry.start();
-        // The last send that nobody answered.
-        let mut lost = None;
-        loop {
-            let Err(gave_up) = attempts.run(send).await else { return Ok(Verdict::Committed) };
-            lost = gave_up.unknown.or(lost);
-            let failure = gave_up.failure;
-            let is_judged = lost.is_none() || prepared.judges(&failure);
-            match prepared.verdict(&failure) {
-                Some(verdict) if is_judged => return Ok(verdict),
-                Some(_) if attempts.again().await => {}
-                _ => {
-                    let gave_up = GaveUp { failure, attempts: attempts.made(), unknown: lost };
-                    return Err(gave_up.writing("pushing events").into());
-                }
-            }
-        }
+        let judge = |failure, sent_before| {
+            Ok(match prepared.verdict(&failure) {
+                Some(_) if sent_before && !prepared.judges(&failure) => Judged::Held(failure),
+                Some(verdict) => Judged::Known(verdict),
+                None => Judged::Failed(failure),
+            })
+        };
+        self.retry.judged("pushing events", send, judge).await
     }
 }
 

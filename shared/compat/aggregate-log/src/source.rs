@@ -6,15 +6,15 @@ use crate::{
 };
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
-use ringfence_aws::{Intent, Item, Meter, Retry, TableLayout};
+use ringfence_aws::{Item, Retry, TableLayout};
 use ringfence_core::{
-    Access, Append, BoundaryId, Catalog, Context, Current, LogError, LogKind, LogName, Reads,
-    ReadsOf, SequencedEvent, Slice,
+    Access, BoundaryId, Catalog, Context, Current, LogKind, LogName, Reads, ReadsOf,
+    SequencedEvent, Slice,
 };
 use ringfence_log::news::{Found, StreamError, bounded, whole};
 use ringfence_log::{
-    BoundaryShape, BoxError, DryRunOn, InTable, LogOfEvents, OpenSource, Source, SourceFacts,
-    SourceTable, Sourced, StoredEvents, by,
+    BoundaryShape, BoxError, InTable, LogOfEvents, OpenSource, Source, SourceFacts, SourceTable,
+    Sourced, StoredEvents, by,
 };
 use serde::de::Error as _;
 use serde_json::Error;
@@ -29,19 +29,6 @@ impl LogName for Aggregates {
 
 impl Sourced for Aggregates {
     const SOURCE: &'static dyn Source = SOURCE;
-}
-
-impl DryRunOn for AggregateLog {
-    fn meter(&self) -> &Meter {
-        self.table().meter()
-    }
-
-    async fn dry_run<'a>(
-        &'a self,
-        append: Append<'a>,
-    ) -> Result<(Intent, Vec<SequencedEvent>), LogError> {
-        Self::dry_run(self, append).await
-    }
 }
 
 impl LogOfEvents for Aggregates {

@@ -1,4 +1,8 @@
 //! Typed streams: load, fold, decide, append; and again if another writer was first.
+//!
+//! This is not the decide loop of the logs of events. A refused write returns the Tip, with which the next attempt goes on
+//! without a read, and an append also writes what follows from the state; with an `EventLog` each conflict would cost a
+//! read more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +18,7 @@ use crate::{
 };
 use ringfence_core::{
     BOUNDARY_BYTES_MAX, Catalog, CommandRecord, Consistency, Context, Envelope, FilingError, Name,
-    NewEvent, Rejected, Slice, StoreError, Tag,
+    NewEvent, Rejected, Slice, Tag,
 };
 
 /// The streams of one category, which are the documents of one context.
@@ -279,12 +283,12 @@ impl<D: Document, S: Store> Category<D, S> {
                     }
                     Synced::Conflict(found) => found,
                 };
-                if !attempts.again().await {
-                    let (seen, found) = (loaded.version(), found.map(|found| found.version));
-                    let over = Some(StreamConflict { stream, seen, found }.into());
-                    let attempts = attempts.made();
-                    return Err(StoreError::Contention { attempts, over }.into());
-                }
+                let over = StreamConflict {
+                    stream: stream.clone(),
+                    seen: loaded.version(),
+                    found: found.as_ref().map(|found| found.version),
+                };
+                attempts.contend(Some(over.into())).await?;
                 loaded = self
                     .fetch(&stream, Some(&loaded), Consistency::Strong, found, envelope)
                     .await?;

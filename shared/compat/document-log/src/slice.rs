@@ -2,7 +2,7 @@
 
 use ringfence_core::{
     CommandContext, CommandRecord, Context, Envelope, EventRef, Handled, Outcome, Reads, Rejected,
-    SequencedEvent, Slice, Writes,
+    SequencedEvent, Slice, decide,
 };
 use serde::de::Error as _;
 
@@ -74,18 +74,12 @@ fn decision<C: Slice<State: Document>, S: Store>(
 ) -> Result<Decision<Rejected>, DocumentError> {
     let now_ms = loaded.newest_ms(envelope.context.now_ms);
     let context = CommandContext { now_ms, ..envelope.context.clone() };
-    let (rejection, events) = match command.decide(&loaded.state, &context) {
-        Ok(events) => (None, events),
-        Err(rejection) => {
-            let left = command.leaves(&rejection, &loaded.state, &context);
-            (Some(Rejected::of(&rejection)), left)
-        }
-    };
-    let events = events.iter().map(Writes::to_event).collect::<Result<_, _>>();
-    let events = events.map_err(|error| match category.stream(&category.id(&command.tags())) {
-        Ok(stream) => DocumentError::Unencodable { stream, source: error.source },
-        Err(error) => error,
-    })?;
+    let decided = decide(command, &loaded.state, &context);
+    let (rejection, events) =
+        decided.map_err(|error| match category.stream(&category.id(&command.tags())) {
+            Ok(stream) => DocumentError::Unencodable { stream, source: error.source },
+            Err(error) => error,
+        })?;
     Ok(Decision { left_by: rejection.clone(), rejection, events })
 }
 

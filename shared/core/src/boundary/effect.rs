@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    BoundaryId, Catalog, Counts, Extent, Filing, FilingError, LogError, NewEvent, Seen,
-    is_followed, limits, model::tag::distinct,
+    BoundaryId, Catalog, Counts, Extent, Filing, FilingError, LogError, Metadata, NewEvent,
+    OwnTime, Seen, SequencedEvent, is_followed, limits, model::tag::distinct,
 };
 
-/// An append before its events have slots.
+/// An append.
 #[derive(Debug)]
 pub struct Effect {
-    /// The events in order, each with its place.
-    pub events: Vec<(NewEvent, Filing)>,
+    /// The events, in order, each with where it is filed. They have slots and times after [`Effect::mint`].
+    pub events: Vec<(SequencedEvent, Filing)>,
     /// The partitions of the events.
     pub targets: BTreeMap<BoundaryId, Target>,
     /// The partitions that are read, not written, and without a fence: for each the last slot seen. The next one must
@@ -48,35 +48,50 @@ impl Effect {
     /// # Errors
     /// More actions than a look may have, or more types in a condition.
     pub fn look(catalog: &Catalog, seen: &Seen) -> Result<Self, LogError> {
-        Self::of(catalog, Vec::new(), Some(seen), 0)
+        Self::of(catalog, Vec::new(), &Metadata::default(), Some(seen), 0)
     }
 
-    /// Files the events. `marks` is the number of further items that the append puts: the record of a command, the
-    /// marker of an import.
+    /// Files the events, which get this metadata. `marks` counts the further items that the append puts: the record of a command, the marker of
+    /// an import.
     ///
     /// # Errors
     /// No event, an event that can't be filed, more actions than an append may have, or more types in a condition.
     pub fn new(
         catalog: &Catalog,
         events: Vec<NewEvent>,
+        metadata: &Metadata,
         seen: Option<&Seen>,
         marks: usize,
     ) -> Result<Self, LogError> {
         match events.is_empty() {
             true => Err(LogError::Nothing),
-            false => Self::of(catalog, events, seen, marks),
+            false => Self::of(catalog, events, metadata, seen, marks),
         }
     }
 
     fn of(
         catalog: &Catalog,
         events: Vec<NewEvent>,
+        metadata: &Metadata,
         seen: Option<&Seen>,
         marks: usize,
     ) -> Result<Self, LogError> {
         let file = |event: NewEvent| {
             let event = NewEvent { tags: distinct(event.tags), ..event };
             let filing = catalog.filing_of_new(&event)?;
+            let NewEvent { event_type, tags, data } = event;
+            let event = SequencedEvent {
+                partition: filing.partition.clone(),
+                slot: 0,
+                at: 0,
+                rest: 0,
+                context: catalog.context(&event_type).unwrap_or_default().to_owned(),
+                version: catalog.version(&event_type),
+                event_type: event_type.into_owned(),
+                tags,
+                data,
+                metadata: metadata.clone(),
+            };
             Ok((event, filing))
         };
         let mut effect = Self {
@@ -85,11 +100,13 @@ impl Effect {
             checks: BTreeMap::new(),
             fences: BTreeMap::new(),
         };
-        for (event, filing) in &effect.events {
-            effect.targets.entry(filing.partition.clone()).or_default().events += 1;
+        for (event, filing) in effect.events.iter_mut().rev() {
+            let target = effect.targets.entry(filing.partition.clone()).or_default();
+            event.rest = target.events;
+            target.events += 1;
             for boundary in &filing.fences {
                 let fence = effect.fences.entry(boundary.clone()).or_default();
-                *fence.adds.entry(event.event_type.clone()).or_default() += 1;
+                *fence.adds.entry(event.event_type.clone().into()).or_default() += 1;
             }
         }
         seen.into_iter().flat_map(Seen::iter).for_each(|(id, extent)| effect.require(id, extent));
@@ -99,6 +116,17 @@ impl Effect {
             limits::types(boundary, fence.requires.len())?;
         }
         Ok(effect)
+    }
+
+    /// Gives the events their slots, and times from `first_ms` on, in milliseconds since 1970. `end` knows the last slot of
+    /// each partition that the decision did not read.
+    pub fn mint(&mut self, first_ms: u64, end: impl Fn(&BoundaryId) -> u64) {
+        for (at, (event, filing)) in (first_ms..).zip(&mut self.events) {
+            let target = &self.targets[&filing.partition];
+            let last = target.seen.unwrap_or_else(|| end(&filing.partition));
+            event.slot = last + target.events - event.rest;
+            event.at = at;
+        }
     }
 
     /// Adds the condition on one boundary that was read.
@@ -118,29 +146,27 @@ impl Effect {
             }
         }
     }
-}
 
-/// The earliest time of an append's first event, in milliseconds since 1970. It follows from the writer's clock, the
-/// seen events, the cause and the writer's last event ([`own_ms`](crate::own_ms)). It is later than the last event seen
-/// of each boundary that the append writes to. It is also later than the last events of all other boundaries, the cause
-/// and the writer's last event, as far as a writer follows these.
-#[must_use]
-pub fn earliest_ms(
-    now_ms: u64,
-    own_ms: u64,
-    cause_ms: Option<u64>,
-    seen: Option<&Seen>,
-    targets: &BTreeMap<BoundaryId, Target>,
-    fences: &BTreeMap<BoundaryId, FenceEffect>,
-) -> u64 {
-    let is_written = |boundary: &BoundaryId| {
-        targets.contains_key(boundary)
-            || fences.get(boundary).is_some_and(|fence| !fence.adds.is_empty())
-    };
-    let lasts = seen.into_iter().flat_map(Seen::lasts);
-    let lasts = lasts.filter(|(id, at)| is_followed(*at, now_ms) || is_written(id));
-    let led = cause_ms.into_iter().chain([own_ms]);
-    let led = led.filter(|at| is_followed(*at, now_ms));
-    let after = lasts.map(|(_, at)| at).chain(led).max().map_or(0, |at| at.saturating_add(1));
-    now_ms.max(after)
+    /// The earliest time of the first event, by the writer's clock, by what was seen, by the cause and by the writer's own
+    /// last event. It is later than the last event seen of each boundary that the append writes to, and than those of all
+    /// other boundaries, the cause and the own one, if these are followed. In milliseconds since 1970.
+    #[must_use]
+    pub fn earliest_ms(
+        &self,
+        now_ms: u64,
+        own: &OwnTime,
+        cause_ms: Option<u64>,
+        seen: Option<&Seen>,
+    ) -> u64 {
+        let is_written = |boundary: &BoundaryId| {
+            self.targets.contains_key(boundary)
+                || self.fences.get(boundary).is_some_and(|fence| !fence.adds.is_empty())
+        };
+        let lasts = seen.into_iter().flat_map(Seen::lasts);
+        let lasts = lasts.filter(|(id, at)| is_followed(*at, now_ms) || is_written(id));
+        let led = cause_ms.into_iter().chain([own.ms()]);
+        let led = led.filter(|at| is_followed(*at, now_ms));
+        let after = lasts.map(|(_, at)| at).chain(led).max().map_or(0, |at| at.saturating_add(1));
+        now_ms.max(after)
+    }
 }

@@ -17,7 +17,7 @@ pub(crate) trait Decision: Send {
     /// The event does not have the shape of its type.
     fn fold(&mut self, event: &Current<'_>) -> Result<(), serde_json::Error>;
 
-    /// The rejection of the command, if it is rejected, and the new events.
+    /// As [`decide`].
     ///
     /// # Errors
     /// An event can't be read back.
@@ -42,6 +42,25 @@ pub(crate) trait Decision: Send {
     fn recall(&mut self, text: &str) -> Option<(Seen, Option<Place>, Keys)>;
 }
 
+/// Why a command is rejected on this state, if it is, and the events that follow.
+///
+/// # Errors
+/// An event can't be read back.
+pub fn decide<S: Slice>(
+    command: &S,
+    state: &S::State,
+    context: &CommandContext,
+) -> Result<(Option<Rejected>, Vec<NewEvent>), EventError> {
+    let (rejected, events) = match command.decide(state, context) {
+        Ok(events) => (None, events),
+        Err(rejection) => {
+            let left = command.leaves(&rejection, state, context);
+            (Some(Rejected::of(&rejection)), left)
+        }
+    };
+    Ok((rejected, events.iter().map(Writes::to_event).collect::<Result<_, _>>()?))
+}
+
 /// The decision of a slice.
 pub(crate) struct DecisionOf<'c, S: Slice> {
     pub(crate) command: &'c S,
@@ -63,14 +82,7 @@ impl<S: Slice> Decision for DecisionOf<'_, S> {
         &self,
         context: &CommandContext,
     ) -> Result<(Option<Rejected>, Vec<NewEvent>), EventError> {
-        let (rejected, events) = match self.command.decide(&self.state, context) {
-            Ok(events) => (None, events),
-            Err(rejection) => {
-                let left = self.command.leaves(&rejection, &self.state, context);
-                (Some(Rejected::of(&rejection)), left)
-            }
-        };
-        Ok((rejected, events.iter().map(Writes::to_event).collect::<Result<_, _>>()?))
+        decide(self.command, &self.state, context)
     }
 
     fn snapshot_id(&self, plan: &Plan, catalog: &Catalog) -> Option<String> {

@@ -14,8 +14,8 @@ use futures::{
 
 use crate::{
     Access, Append, Appended, BoundaryId, Catalog, Change, CommandRecord, Conflict, Consistency,
-    Counts, Effect, Envelope, EventLog, EventRef, Filing, FilingError, LogError, NewEvent, Page,
-    Plan, Read, Reading, Seen, SequencedEvent, earliest_ms, limits, log::storable, own_ms,
+    Counts, Effect, Envelope, EventLog, EventRef, Filing, FilingError, LogError, NewEvent, OwnTime,
+    Page, Plan, Read, Reading, Seen, SequencedEvent, limits, log::storable,
 };
 
 /// An event log in memory.
@@ -33,8 +33,7 @@ struct State {
     /// By the id of its item, the hash of a command and its events.
     records: BTreeMap<String, (String, Vec<EventRef>)>,
     snapshots: BTreeMap<String, String>,
-    /// The time of this writer's last event.
-    last_ms: u64,
+    own: OwnTime,
 }
 
 /// The counts of a fence, and the time of the newest event that it counts.
@@ -107,10 +106,12 @@ impl MemoryLog {
 
     fn append_now(&self, append: Append<'_>) -> Result<Appended, LogError> {
         let Append { events, seen, record, envelope } = append;
-        let effect = Effect::new(&self.catalog, events, seen, usize::from(record.is_some()))?;
+        let (metadata, marks) = (&envelope.metadata, usize::from(record.is_some()));
+        let mut effect = Effect::new(&self.catalog, events, metadata, seen, marks)?;
         let mut state = self.state();
-        let events = state.mint(&self.catalog, &effect, seen, envelope);
-        check(&events, &effect)?;
+        let first_ms = state.next_ms(&effect, seen, envelope);
+        effect.mint(first_ms, |partition| state.end(partition));
+        check(&effect)?;
         let record = record.map(|record| Ok::<_, LogError>((record.id()?, record))).transpose()?;
         if let Some((id, record)) = &record
             && let Some(events) = state.recorded(id, record)?
@@ -120,11 +121,12 @@ impl MemoryLog {
         if let Some(conflict) = state.added(&effect) {
             return Err(LogError::Conflict(conflict));
         }
-        for (event, (_, filing)) in events.iter().zip(&effect.events) {
+        for (event, filing) in &effect.events {
             state.put(event.clone(), filing);
         }
+        let events: Vec<_> = effect.events.into_iter().map(|(event, _)| event).collect();
         if let Some(last) = events.last() {
-            state.last_ms = own_ms(state.last_ms, last.at, envelope.context.now_ms);
+            state.own.note(last.at, envelope.context.now_ms);
         }
         if let Some((id, record)) = record {
             let events = events.iter().map(EventRef::from).collect();
@@ -163,9 +165,9 @@ fn in_fold_order(events: impl Iterator<Item = SequencedEvent>) -> Vec<SequencedE
 }
 
 /// Refuses what the log on DynamoDB would refuse, except for the bytes of fences and of a command's record.
-fn check(events: &[SequencedEvent], effect: &Effect) -> Result<(), LogError> {
+fn check(effect: &Effect) -> Result<(), LogError> {
     let mut all = 0;
-    for (event, (_, filing)) in events.iter().zip(&effect.events) {
+    for (event, filing) in &effect.events {
         for (name, value) in event.metadata.iter().chain([("data", &event.data)]) {
             storable::check(name, value)?;
         }
@@ -242,38 +244,7 @@ impl State {
         let heads = advanced.filter_map(|(boundary, _)| Some(self.fences.get(boundary)?.head));
         let lasts = effect.targets.keys().filter_map(last).chain(heads);
         let after = lasts.max().map_or(0, |last| last.saturating_add(1));
-        let (targets, fences) = (&effect.targets, &effect.fences);
-        earliest_ms(now_ms, self.last_ms, cause_ms, seen, targets, fences).max(after)
-    }
-
-    /// The events of the effect in their stored form.
-    fn mint(
-        &self,
-        catalog: &Catalog,
-        effect: &Effect,
-        seen: Option<&Seen>,
-        envelope: &Envelope,
-    ) -> Vec<SequencedEvent> {
-        let mut targets = effect.targets.clone();
-        let first = self.next_ms(effect, seen, envelope);
-        let mint = |(at, (event, filing)): (u64, &(NewEvent, Filing))| {
-            let partition = filing.partition.clone();
-            let target = targets.get_mut(&partition).expect("each partition is a target");
-            target.events -= 1;
-            SequencedEvent {
-                slot: self.end(&partition) + effect.targets[&partition].events - target.events,
-                partition,
-                at,
-                rest: target.events,
-                context: catalog.context(&event.event_type).unwrap_or_default().to_owned(),
-                event_type: event.event_type.clone().into_owned(),
-                tags: event.tags.clone(),
-                version: catalog.version(&event.event_type),
-                data: event.data.clone(),
-                metadata: envelope.metadata.clone(),
-            }
-        };
-        (first..).zip(&effect.events).map(mint).collect()
+        effect.earliest_ms(now_ms, &self.own, cause_ms, seen).max(after)
     }
 
     /// The last slot of a partition; 0 if it has no event.

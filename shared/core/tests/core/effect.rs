@@ -1,8 +1,8 @@
 //! The writes and conditions of an append.
 
 use ringfence_core::{
-    ACTIONS_MAX, BoundaryId, Effect, Event as _, FenceEffect, LogError, MemoryLog, Plan, Query,
-    QueryItem, Seen, Tag, Target, prelude::*,
+    ACTIONS_MAX, BoundaryId, Effect, Event as _, FenceEffect, LogError, MemoryLog, Metadata, Plan,
+    Query, QueryItem, Seen, Tag, Target, prelude::*,
 };
 
 use crate::shop::{booked, catalog, cleaned, closed};
@@ -29,7 +29,7 @@ fn observed(log: &MemoryLog, plan: &Plan) -> Seen {
 }
 
 fn effect(events: Vec<NewEvent>, seen: Option<&Seen>) -> Effect {
-    Effect::new(&catalog().unwrap(), events, seen, 0).unwrap()
+    Effect::new(&catalog().unwrap(), events, &Metadata::default(), seen, 0).unwrap()
 }
 
 fn look(seen: &Seen) -> Effect {
@@ -55,6 +55,25 @@ fn events_of_a_partition_that_was_read_go_after_the_last_slot_seen() {
     let target = Target { events: 2, seen: Some(2), hint: None };
     assert_eq!(effect.targets, [(room("r1"), target)].into());
     assert!(effect.checks.is_empty() && effect.fences.is_empty(), "{effect:?}");
+}
+
+#[test]
+fn the_events_of_each_partition_are_numbered_after_its_last_slot_in_their_order() {
+    let seen = seen(events![cleaned("r1", 1), cleaned("r1", 2)], &[("roomId", "r1", "Cleaned")]);
+    let new = events![cleaned("r1", 3), closed("r2"), cleaned("r1", 4), closed("r2")];
+    let mut effect = effect(new, Some(&seen));
+    // Only the end of a partition that was not read is asked for. A refused append is minted once more.
+    for (first_ms, end) in [(70, 0), (90, 5)] {
+        effect.mint(first_ms, |partition| if *partition == room("r2") { end } else { 99 });
+        let places = effect.events.iter().map(|(event, _)| (event.id(), event.rest, event.at));
+        let expected = [
+            ("roomId:r1/3".to_owned(), 1, first_ms),
+            (format!("roomId:r2/{}", end + 1), 1, first_ms + 1),
+            ("roomId:r1/4".to_owned(), 0, first_ms + 2),
+            (format!("roomId:r2/{}", end + 2), 0, first_ms + 3),
+        ];
+        assert_eq!(Vec::from_iter(places), expected);
+    }
 }
 
 #[test]
@@ -105,7 +124,7 @@ fn a_partitions_fence_counts_its_fenced_types_alone() {
     let expected = [(room("r1"), of_room), (BoundaryId::tag("guestId", "g1"), of_guest)];
     assert_eq!(counted.fences, expected.into());
     let guests = Catalog::new("guests", [Joined::SCHEMA]).unwrap();
-    let joined = Effect::new(&guests, vec![joined()], None, 0).unwrap();
+    let joined = Effect::new(&guests, vec![joined()], &Metadata::default(), None, 0).unwrap();
     let of_guest = fence(&[], &[("Joined", 1)]);
     assert_eq!(joined.fences, [(BoundaryId::tag("guestId", "g1"), of_guest)].into());
 }
@@ -121,7 +140,8 @@ fn a_slot_that_a_tags_read_showed_is_where_a_put_begins_and_not_what_was_seen() 
     assert!(!plan.reads[0].fenced, "it is not read as a partition");
     let seen = observed(&log, &plan);
     let guest = BoundaryId::tag("guestId", "g1");
-    let effect = Effect::new(&catalog, vec![joined()], Some(&seen), 0).unwrap();
+    let effect =
+        Effect::new(&catalog, vec![joined()], &Metadata::default(), Some(&seen), 0).unwrap();
     let target = Target { events: 1, seen: None, hint: Some(2) };
     assert_eq!(effect.targets, [(guest.clone(), target)].into());
     assert_eq!(effect.fences, [(guest, fence(&[("Joined", 2)], &[("Joined", 1)]))].into());
@@ -152,7 +172,11 @@ fn an_answer_without_events_depends_on_all_that_was_read() {
 fn an_append_has_as_many_actions_as_a_transaction() {
     let catalog = catalog().unwrap();
     let actions = |events: Vec<NewEvent>, seen: Option<&Seen>, marks: usize| match Effect::new(
-        &catalog, events, seen, marks,
+        &catalog,
+        events,
+        &Metadata::default(),
+        seen,
+        marks,
     ) {
         Ok(_) => Ok(()),
         Err(LogError::Limit(limit)) => Err(limit.to_string()),

@@ -1,15 +1,16 @@
 //! index-events as a Lambda on the streams of the logs' tables.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::{Clock, sdk_config};
-use ringfence_core::Catalog;
+use ringfence_core::{Catalog, LogKind};
 use ringfence_lambda::{
     Call, DeadLetterQueue, Level, LogLine, Service, Variables, delivered, records,
 };
-use ringfence_log::{InTable, Sources};
+use ringfence_log::{Sources, StackLogs};
 use serde_json::{Value, json};
 
 use super::batch::index;
@@ -29,8 +30,7 @@ pub struct IndexEvents {
 
 /// Names of tables, the URL of the queue, and how large an epoch is.
 pub struct Config {
-    /// Each log's, in the order of the logs.
-    logs: Vec<(&'static str, String)>,
+    logs: BTreeMap<LogKind, String>,
     index: String,
     queue: String,
     epoch_entries: EpochEntries,
@@ -60,10 +60,9 @@ impl Service for IndexEvents {
         let clock = Clock::system();
         let client = ringfence_aws::client_from_env()?;
         ringfence_aws::open(&client).await;
-        let logs = sources.iter().zip(logs).map(|(source, (_, table))| {
-            source.open(InTable::new(client.clone(), table, clock.clone()), catalog.clone())
-        });
-        let indexer = Indexer::new(logs, client.clone(), index).epoch_entries(epoch_entries);
+        let logs = StackLogs { client: client.clone(), clock: clock.clone(), tables: logs };
+        let indexer = Indexer::new(logs.sources(&sources, &catalog), client, index)
+            .epoch_entries(epoch_entries);
         Ok(Self { sources, indexer, dead_letters, clock })
     }
 

@@ -1,14 +1,12 @@
 //! A slice in the process of another function.
 
 use crate::{ApiGatewayV2httpRequest, Issuers, Problem};
-use aws_sdk_dynamodb::Client;
 use futures::future::LocalBoxFuture;
 use lambda_runtime::{Context as Lambda, Diagnostic};
-use ringfence_aws::Clock;
 use ringfence_core::{
     Context, LogKind, LogName, LogOf, OnLog, Principal, SequencedEvent, Slice, TopicEvent,
 };
-use ringfence_log::{BoxError, InTable, Log};
+use ringfence_log::{BoxError, Log, StackLogs};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -49,17 +47,15 @@ pub struct QueuedCommand {
 }
 
 impl Hosted {
-    /// The slice on its log in this table.
+    /// The slice on its log.
     ///
     /// # Errors
-    /// The slice can't be on the log.
+    /// As [`StackLogs::open`].
     pub fn open<S: Slice<Context: Context<Log: Log<S>>>>(
-        client: Client,
-        table: String,
-        clock: Clock,
+        logs: &StackLogs,
     ) -> Result<Self, BoxError> {
-        let (on, meter) = LogOf::<S>::open(InTable::new(client, table, clock.clone()), KEPT)?;
-        Ok(Self(Box::new(Function::<S, _>::new(on, clock, meter))))
+        let (on, meter) = logs.open::<S>(KEPT)?;
+        Ok(Self(Box::new(Function::<S, _>::new(on, logs.clock.clone(), meter))))
     }
 
     /// Carries out the commands of the event.

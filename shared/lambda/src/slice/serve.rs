@@ -1,13 +1,14 @@
 //! Serves the function of a slice.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use crate::{Issuers, VariableNames, Variables};
 use futures::future::LocalBoxFuture;
 use lambda_runtime::{LambdaEvent, service_fn};
 use ringfence_aws::Clock;
-use ringfence_core::{Context, LogOf, OnLog, Slice};
-use ringfence_log::{BoxError, InTable, Log};
+use ringfence_core::{Context, LogKind, LogOf, OnLog, Slice};
+use ringfence_log::{BoxError, Log, StackLogs};
 use serde_json::value::RawValue;
 
 use crate::slice::function::{AnyFunction, Function, Invoked};
@@ -29,7 +30,8 @@ pub fn variables<S: Slice<Context: Context<Log: Log<S>>>>() -> VariableNames {
 
 /// The values of the variables.
 struct Config {
-    table: String,
+    /// The table of its log.
+    tables: BTreeMap<LogKind, String>,
     /// It keeps this many decisions or documents.
     entries: usize,
     /// The issuers of tokens that have aliases.
@@ -40,7 +42,7 @@ struct Config {
 
 fn config<S: Slice, L: Log<S>>(variables: &mut Variables) -> Config {
     Config {
-        table: variables.required(L::SOURCE.facts().variable),
+        tables: variables.tables(&[L::SOURCE].into()),
         entries: variables.optional("DECISION_CACHE_ENTRIES", DECISION_CACHE_ENTRIES_DEFAULT),
         issuers: variables.optional("JWT_ISSUERS", Issuers::default()),
         per_slice: variables.optional("METRICS_PER_SLICE", false),
@@ -49,12 +51,13 @@ fn config<S: Slice, L: Log<S>>(variables: &mut Variables) -> Config {
 
 async fn open<S: Slice<Context: Context<Log: Log<S>>>>()
 -> Result<Function<S, impl OnLog<S>>, BoxError> {
-    let Config { table, entries, issuers, per_slice } = Variables::from_env(config::<S, LogOf<S>>)?;
+    let Config { tables, entries, issuers, per_slice } =
+        Variables::from_env(config::<S, LogOf<S>>)?;
     let clock = Clock::system();
     let client = ringfence_aws::client_from_env()?;
-    let table = InTable::new(client.clone(), table, clock.clone());
-    let (on, meter) = LogOf::<S>::open(table, entries)?;
-    ringfence_aws::open(&client).await;
+    let logs = StackLogs { client, clock: clock.clone(), tables };
+    let (on, meter) = logs.open(entries)?;
+    ringfence_aws::open(&logs.client).await;
     Ok(Function::new(on, clock, meter).with_issuers(issuers).with_metrics(per_slice))
 }
 

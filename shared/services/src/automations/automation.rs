@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::Client;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use lambda_runtime::Error;
-use ringfence_aws::Clock;
-use ringfence_core::{BoundaryId, Cause, Context, Lane, LogOf, SequencedEvent, Slice};
+use ringfence_core::{BoundaryId, Cause, Context, Lane, SequencedEvent, Slice};
 use ringfence_lambda::slice::Hosted;
-use ringfence_log::{Log, Sourced, Sources};
+use ringfence_log::{Log, Sourced, Sources, StackLogs};
 use ringfence_reactors::{Delivery, Failed, Handler, InDoubt, Starts, WORKERS};
 use ringfence_stack::{MemberList, Members, Visitor};
 
@@ -31,9 +29,7 @@ pub struct OrderedSlice {
     pub(crate) name: &'static str,
     causes: &'static [Cause],
     lane: Lane,
-    /// The variable that names the table of its log.
-    table: &'static str,
-    open: fn(Client, String, Clock) -> Result<Hosted, Error>,
+    open: fn(&StackLogs) -> Result<Hosted, Error>,
 }
 
 impl Ordered {
@@ -60,7 +56,6 @@ impl Visitor for Ordered {
                 name: S::NAME,
                 causes: S::REACTS_TO,
                 lane,
-                table: LogOf::<S>::SOURCE.facts().variable,
                 open: Hosted::open::<S>,
             });
         }
@@ -74,17 +69,8 @@ pub struct Automation {
 }
 
 impl Automation {
-    pub(crate) fn open(
-        slice: &OrderedSlice,
-        client: &Client,
-        logs: &[(&str, String)],
-    ) -> Result<Self, Error> {
-        let table = logs.iter().find(|(variable, _)| *variable == slice.table);
-        let unknown =
-            || format!("{} names the table of {}, which is not known", slice.table, slice.name);
-        let (_, table) = table.ok_or_else(unknown)?;
-        let functions =
-            (0..WORKERS).map(|_| (slice.open)(client.clone(), table.clone(), Clock::system()));
+    pub(crate) fn open(slice: &OrderedSlice, logs: &StackLogs) -> Result<Self, Error> {
+        let functions = (0..WORKERS).map(|_| (slice.open)(logs));
         Ok(Self { slice: *slice, functions: functions.collect::<Result<_, _>>()? })
     }
 }

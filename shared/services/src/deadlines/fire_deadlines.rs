@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use aws_sdk_dynamodb::Client;
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::Clock;
 use ringfence_core::LogKind;
 use ringfence_lambda::{Call, Level, LogLine, MetricUnit, Service, Variables};
+use ringfence_log::StackLogs;
 use ringfence_views::DueReader;
 use serde_json::{Value, json};
 
@@ -17,10 +17,8 @@ use crate::deadlines::sweep::{Sweep, Swept};
 /// The function. It serves the dues of the stack.
 pub struct FireDeadlines {
     deadlines: Deadlines,
-    client: Client,
-    tables: BTreeMap<LogKind, String>,
+    logs: StackLogs,
     views: String,
-    clock: Clock,
 }
 
 impl Service for FireDeadlines {
@@ -33,17 +31,16 @@ impl Service for FireDeadlines {
     type Config = (BTreeMap<LogKind, String>, String);
 
     fn config(deadlines: &Deadlines, variables: &mut Variables) -> Self::Config {
-        let kinds = deadlines.sources.iter().map(|source| source.facts().kind);
-        let tables = variables.tables(&deadlines.sources).into_iter().map(|(_, table)| table);
-        (kinds.zip(tables).collect(), variables.required("VIEW_TABLE"))
+        (variables.tables(&deadlines.sources), variables.required("VIEW_TABLE"))
     }
 
     async fn open(deadlines: Deadlines, (tables, views): Self::Config) -> Result<Self, Error> {
         let client = ringfence_aws::client_from_env()?;
-        let fire = Self { deadlines, client, tables, views, clock: Clock::system() };
+        let logs = StackLogs { client, clock: Clock::system(), tables };
+        let fire = Self { deadlines, logs, views };
         // Fails at the start if a table can't be opened.
         fire.sweep()?;
-        ringfence_aws::open(&fire.client).await;
+        ringfence_aws::open(&fire.logs.client).await;
         Ok(fire)
     }
 
@@ -52,10 +49,10 @@ impl Service for FireDeadlines {
             error_type: "not-swept".to_owned(),
             error_message: message,
         };
-        let started_ms = self.clock.now_ms();
+        let started_ms = self.logs.clock.now_ms();
         let sweep = self.sweep().map_err(|error| failed(error.to_string()))?;
         let swept = sweep.all(call.time).await;
-        let now_ms = self.clock.now_ms();
+        let now_ms = self.logs.clock.now_ms();
         let mut line = swept.line(now_ms);
         line.json["function_request_id"] = call.request_id.as_str().into();
         line.json["duration_ms"] = now_ms.saturating_sub(started_ms).into();
@@ -69,25 +66,19 @@ impl Service for FireDeadlines {
 
 impl FireDeadlines {
     fn sweep(&self) -> Result<Sweep, Error> {
-        Sweep::new(&self.deadlines, &self.tables, &self.views, &self.client, &self.clock)
+        Sweep::new(&self.deadlines, &self.logs, &self.views)
     }
 }
 
 impl Sweep {
-    /// A sweep. `tables`: the logs' tables; `views`: the view table. Decisions have this clock too.
+    /// A sweep of what is due, whose rows are in the table `views`.
     ///
     /// # Errors
-    /// A slice can't be on its log.
-    pub fn new(
-        deadlines: &Deadlines,
-        tables: &BTreeMap<LogKind, String>,
-        views: &str,
-        client: &Client,
-        clock: &Clock,
-    ) -> Result<Self, Error> {
-        let dues = deadlines.open(tables, client, clock)?;
-        let reader = DueReader::new(client.clone(), views);
-        Ok(Self { reader, clock: clock.clone(), dues, keeps_pauses: true })
+    /// As [`StackLogs::open`].
+    pub fn new(deadlines: &Deadlines, logs: &StackLogs, views: &str) -> Result<Self, Error> {
+        let (dues, clock) = (deadlines.open(logs)?, logs.clock.clone());
+        let reader = DueReader::new(logs.client.clone(), views);
+        Ok(Self { reader, clock, dues, keeps_pauses: true })
     }
 }
 

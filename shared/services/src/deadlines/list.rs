@@ -1,14 +1,12 @@
 //! The dues of a stack, with the code that sends their commands.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use aws_sdk_dynamodb::Client;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use ringfence_aws::Clock;
-use ringfence_core::{Context, Due, DueRow, LogKind, LogName, LogOf, OnLog, Outcome, chain};
-use ringfence_log::{BoxError, InTable, Log, Sourced, Sources};
+use ringfence_core::{Context, Due, DueRow, OnLog, Outcome, chain};
+use ringfence_log::{BoxError, Log, Sourced, Sources, StackLogs};
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::Definition;
 use serde_json::Value;
@@ -25,7 +23,7 @@ pub struct Deadlines {
     pub(crate) sources: Sources,
 }
 
-type Open = fn(&BTreeMap<LogKind, String>, &Client, &Clock) -> Result<Box<dyn Fire>, BoxError>;
+type Open = fn(&StackLogs) -> Result<Box<dyn Fire>, BoxError>;
 
 #[derive(Clone, Copy)]
 struct Listed {
@@ -55,16 +53,11 @@ impl Deadlines {
         deadlines
     }
 
-    /// Opens each on its log, whose writers have this clock.
-    pub(crate) fn open(
-        &self,
-        tables: &BTreeMap<LogKind, String>,
-        client: &Client,
-        clock: &Clock,
-    ) -> Result<Vec<Opened>, BoxError> {
+    /// Opens each on its log.
+    pub(crate) fn open(&self, logs: &StackLogs) -> Result<Vec<Opened>, BoxError> {
         let open = |listed: &Listed| {
             let Listed { definition, looks_ahead, open } = *listed;
-            Ok(Opened { definition, looks_ahead, on: open(tables, client, clock)? })
+            Ok(Opened { definition, looks_ahead, on: open(logs)? })
         };
         self.dues.iter().map(open).collect()
     }
@@ -76,13 +69,10 @@ impl Visitor for Deadlines {
     }
 
     fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) {
-        let open: Open = |tables, client, clock| {
-            let unnamed = || format!("{} needs the table of its log, which is not named", D::NAME);
-            let table = tables.get(&LogOf::<D>::KIND).ok_or_else(unnamed)?;
-            let table = InTable::new(client.clone(), table, clock.clone());
+        let open: Open = |logs| {
             // No decision is kept, because a row comes once.
-            let (on, _) = LogOf::<D>::open(table, 0)?;
-            let of = Of { on, clock: clock.clone(), due: std::marker::PhantomData::<D> };
+            let (on, _) = logs.open::<D>(0)?;
+            let of = Of { on, clock: logs.clock.clone(), due: std::marker::PhantomData::<D> };
             Ok(Box::new(of))
         };
         let definition = Definition::of_due::<D>();

@@ -1,10 +1,8 @@
 //! The slices of a stack, for commands from the queue.
 
-use aws_sdk_dynamodb::Client;
-use ringfence_aws::Clock;
-use ringfence_core::{Context, LogOf, Slice};
+use ringfence_core::{Context, Slice};
 use ringfence_lambda::slice::Hosted;
-use ringfence_log::{BoxError, Log, Sourced, Sources};
+use ringfence_log::{BoxError, Log, Sourced, Sources, StackLogs};
 use ringfence_stack::{MemberList, Members, Visitor};
 
 /// The slices of a stack.
@@ -20,9 +18,7 @@ struct Listed {
     /// `<context>/<slice>`.
     name: String,
     scopes: &'static [&'static str],
-    /// The variable that names the table of its log.
-    table: &'static str,
-    open: fn(Client, String, Clock) -> Result<Hosted, BoxError>,
+    open: fn(&StackLogs) -> Result<Hosted, BoxError>,
 }
 
 /// A slice on its log.
@@ -41,20 +37,10 @@ impl QueuedSlices {
         slices
     }
 
-    /// Opens each on its log. The variables name the tables of the logs.
-    pub(crate) fn open(
-        &self,
-        client: &Client,
-        logs: &[(&str, String)],
-        clock: &Clock,
-    ) -> Result<Vec<OpenSlice>, BoxError> {
-        let open = |listed: &Listed| {
-            let Listed { name, scopes, table, open } = listed;
-            let named = logs.iter().find(|(variable, _)| variable == table);
-            let unknown = || format!("{table} names the table of {name}, which is not known");
-            let (_, table) = named.ok_or_else(unknown)?;
-            let hosted = open(client.clone(), table.clone(), clock.clone())?;
-            Ok(OpenSlice { name: name.clone(), scopes, hosted })
+    /// Each on its log.
+    pub(crate) fn open(&self, logs: &StackLogs) -> Result<Vec<OpenSlice>, BoxError> {
+        let open = |Listed { name, scopes, open }: &Listed| {
+            Ok(OpenSlice { name: name.clone(), scopes, hosted: open(logs)? })
         };
         self.slices.iter().map(open).collect()
     }
@@ -69,7 +55,6 @@ impl Visitor for QueuedSlices {
         self.slices.push(Listed {
             name: format!("{}/{}", <S::Context as Context>::NAME, S::NAME),
             scopes: S::SCOPES,
-            table: LogOf::<S>::SOURCE.facts().variable,
             open: Hosted::open::<S>,
         });
     }

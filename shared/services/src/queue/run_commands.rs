@@ -1,12 +1,14 @@
 //! run-commands: takes commands into the queue, carries them out in order, and tells their results.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use aws_sdk_dynamodb::Client;
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::{Clock, Meter, sdk_config};
+use ringfence_core::LogKind;
 use ringfence_lambda::{Call, Issuers, Sender, Service, Variables, delivered, records};
+use ringfence_log::StackLogs;
 use serde_json::{Value, json};
 
 use crate::queue::answers::CommandAnswers;
@@ -29,8 +31,7 @@ pub struct RunCommands {
 
 /// The configuration, from the variables.
 pub struct CommandsConfig {
-    /// Each log's table, by the variable that names it.
-    logs: Vec<(&'static str, String)>,
+    tables: BTreeMap<LogKind, String>,
     views: String,
     commands: String,
     dead_letters: String,
@@ -47,7 +48,7 @@ impl Service for RunCommands {
 
     fn config(slices: &QueuedSlices, variables: &mut Variables) -> CommandsConfig {
         CommandsConfig {
-            logs: variables.tables(&slices.sources),
+            tables: variables.tables(&slices.sources),
             views: variables.required("VIEW_TABLE"),
             commands: variables.required("COMMAND_QUEUE_URL"),
             dead_letters: variables.required("DEAD_LETTER_QUEUE_URL"),
@@ -56,14 +57,15 @@ impl Service for RunCommands {
     }
 
     async fn open(slices: QueuedSlices, config: CommandsConfig) -> Result<Self, Error> {
-        let CommandsConfig { logs, views, commands, dead_letters, issuers } = config;
+        let CommandsConfig { tables, views, commands, dead_letters, issuers } = config;
         let client = ringfence_aws::client_from_env()?;
         let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
         let sqs = sdk_config()?.into_builder().timeout_config(timeouts).build();
         let sqs = aws_sdk_sqs::Client::new(&sqs);
         let queue = Box::new(SqsCommandQueue::new(sqs, commands, dead_letters));
         ringfence_aws::open(&client).await;
-        Self::on(&slices, &client, &logs, &views, queue, issuers, Clock::system())
+        let logs = StackLogs { client, clock: Clock::system(), tables };
+        Self::on(&slices, &logs, &views, queue, issuers)
     }
 
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
@@ -88,21 +90,19 @@ impl RunCommands {
         self.answers.meter()
     }
 
-    /// The function with these slices. The tables of the logs are named by their variables, such as `EVENT_TABLE`.
+    /// The function with these slices on these logs.
     ///
     /// # Errors
-    /// A slice can't be on its log.
+    /// As [`StackLogs::open`].
     pub fn on(
         slices: &QueuedSlices,
-        client: &Client,
-        logs: &[(&str, String)],
+        logs: &StackLogs,
         views: &str,
         queue: Box<dyn CommandQueue>,
         issuers: Issuers,
-        clock: Clock,
     ) -> Result<Self, Error> {
-        let slices = slices.open(client, logs, &clock)?;
-        let answers = CommandAnswers::new(client.clone(), views);
-        Ok(Self { slices, answers, queue, issuers, clock })
+        let slices = slices.open(logs)?;
+        let answers = CommandAnswers::new(logs.client.clone(), views);
+        Ok(Self { slices, answers, queue, issuers, clock: logs.clock.clone() })
     }
 }

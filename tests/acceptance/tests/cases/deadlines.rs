@@ -9,12 +9,13 @@ use ringfence_aws::{Clock, Retry, Usage};
 use ringfence_core::kit::id;
 use ringfence_core::prelude::{Command, Due, Never, Slice};
 use ringfence_core::{
-    Append, Appended, CommandContext, Consistency, Context, Decisions, Envelope, EventLog, LogKind,
+    Append, Appended, CommandContext, Consistency, Context, Decisions, Envelope, EventLog,
     NewEvent, Plan, Query, QueryItem, SequencedEvent, Tag, handle,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_feed::{Index, Indexer, Partition};
 use ringfence_local::template::Template;
+use ringfence_log::StackLogs;
 use ringfence_services::deadlines::{Deadlines, Sweep, Swept};
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_testing::Dynamo;
@@ -106,10 +107,8 @@ impl World {
     }
 
     fn sweeper_of<M: Members>(&self, clock: &Clock) -> Sweep {
-        let tables = [LogKind::Dcb, LogKind::Aggregates, LogKind::Documents];
-        let tables = tables.map(|log| (log, "EventTable".to_owned())).into();
-        let client = &self.dynamo.client;
-        Sweep::new(&Deadlines::of::<M>(), &tables, "ViewTable", client, clock).unwrap()
+        let logs = StackLogs { clock: clock.clone(), ..self.dynamo.logs() };
+        Sweep::new(&Deadlines::of::<M>(), &logs, "ViewTable").unwrap()
     }
 
     /// The events of a sign-up.

@@ -12,7 +12,8 @@ use ringfence_log::{DryRun, InTable, Log};
 use ringfence_stack::{MemberList, Members, Visitor};
 
 use projects_stack::SharedProjects;
-use ringfence_testing::{Dynamo, table_of, tips_of};
+use ringfence_template::written::table_of;
+use ringfence_testing::{Dynamo, tips_of};
 use stack::Shop;
 
 /// The end of the text for a repeat's outcome.
@@ -110,8 +111,7 @@ async fn on_log<S: Slice<Context: Context<Log: Log<S>>>>(template: &Template) {
     let with_tips = |n| tips_of(log).into_iter().map(move |tips| (n, tips));
     for (n, tips) in (0..cases.len()).step_by(bound(3, 1)).flat_map(with_tips) {
         let (case, dynamo) = (&cases[n], Dynamo::with(template, &[table_of(log)]));
-        let (client, clock) = (dynamo.client.clone(), dynamo.clock.clone());
-        let table = InTable { tips, ..InTable::new(client, table_of(log), clock) };
+        let table = InTable { tips, ..dynamo.table(log) };
         let (real, meter) = LogOf::<S>::open(table.clone(), 0).expect(S::NAME);
         case.prepare(&real, &|now_ms| table.clock.set(now_ms)).await;
         for envelope in envelopes(case) {

@@ -13,6 +13,7 @@ use ringfence_feed::{Index, Indexer, Partition};
 use ringfence_lambda::Service;
 use ringfence_lambda::slice::Hosted;
 use ringfence_local::template::Template;
+use ringfence_log::StackLogs;
 use ringfence_reactors::{Delivery, EFFECT_TIME_MAX, Failed, Handler as _, ReactorTable};
 use ringfence_services::automations::{Ordered, ReactInOrder, lanes};
 use ringfence_testing::Dynamo;
@@ -60,9 +61,7 @@ async fn a_demand_is_revoked_after_it_was_recorded_whatever_comes_first() {
     // The bus may deliver the cancellation first. Then there is nothing to revoke yet, and the demand stays.
     let dynamo = Dynamo::with(&template, &tables);
     let [placed, cancelled] = order(&dynamo).await;
-    let by_bus =
-        Hosted::open::<RecordProductDemand>(dynamo.client.clone(), EVENTS.into(), Clock::system())
-            .unwrap();
+    let by_bus = Hosted::open::<RecordProductDemand>(&dynamo.logs()).unwrap();
     for event in [&cancelled, &placed] {
         by_bus.react(event).await.unwrap();
     }
@@ -78,8 +77,11 @@ async fn a_demand_is_revoked_after_it_was_recorded_whatever_comes_first() {
     }
     let index = Index::new(client(), "IndexTable", stack::stack().sources);
     let table = ReactorTable::new(client(), "ViewTable", Clock::running(BEGIN_MS));
-    let logs = [("EVENT_TABLE", EVENTS.to_owned())];
-    let all = lanes(&Ordered::of::<Shop>(), &client(), &logs, &index, &table).unwrap();
+    let ordered = Ordered::of::<Shop>();
+    let without = StackLogs { tables: Default::default(), ..dynamo.logs() };
+    let error = lanes(&ordered, &without, &index, &table).map(drop).unwrap_err().to_string();
+    assert!(error.ends_with(" is on the DCB log: name its table with EVENT_TABLE"), "{error}");
+    let all = lanes(&ordered, &dynamo.logs(), &index, &table).unwrap();
     let handles = |event: &SequencedEvent| all.iter().find(|lanes| lanes.handler.handles(event));
     let handler = &handles(&events[0]).expect("an automation of orders").handler;
     let other = SequencedEvent { context: "other".to_owned(), ..events[0].clone() };

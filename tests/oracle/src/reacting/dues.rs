@@ -11,7 +11,7 @@ use futures::future::join_all;
 use ringfence_aws::{Clock, Random, Retry};
 use ringfence_core::prelude::*;
 use ringfence_core::{
-    Append, Appended, BoundaryId, Catalogs, Envelope, EventLog, LogKind, SequencedEvent, id_type,
+    Append, Appended, BoundaryId, Catalogs, Envelope, EventLog, SequencedEvent, id_type,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_feed::{Index, Indexer};
@@ -239,9 +239,8 @@ impl World {
     }
 
     async fn sweep(&self, client: &Client, random: &mut Random) -> Swept {
-        let (tables, clock) = ([(LogKind::Dcb, TABLE.to_owned())].into(), self.storm.clock(random));
-        let deadlines = Deadlines::of::<Bells>();
-        let sweep = Sweep::new(&deadlines, &tables, "views", client, &clock);
+        let logs = self.storm.logs(client.clone(), random);
+        let sweep = Sweep::new(&Deadlines::of::<Bells>(), &logs, "views");
         sweep.expect("its slice is on its log").all(LONG).await
     }
 

@@ -87,11 +87,9 @@ impl World {
 
     /// A new process.
     fn function(&self, random: &mut Random) -> RunCommands {
-        let logs = ["EVENT_TABLE", "AGGREGATE_TABLE", "DOCUMENT_TABLE"];
-        let logs = logs.map(|name| (name, TABLE.to_owned()));
+        let logs = self.storm.logs(self.client.clone(), random);
         let (slices, issuers) = (QueuedSlices::of::<Tills>(), Issuers::default());
-        let (queue, clock) = (Box::new(self.line.clone()), self.storm.clock(random));
-        RunCommands::on(&slices, &self.client, &logs, "views", queue, issuers, clock)
+        RunCommands::on(&slices, &logs, "views", Box::new(self.line.clone()), issuers)
             .expect("its slices are on its log")
     }
 

@@ -8,10 +8,12 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::wire::{Backend, Director, Fault, Wire};
 use ringfence_aws::{Clock, Random};
+use ringfence_core::LogKind;
 use ringfence_local::engine::Engine;
+use ringfence_log::StackLogs;
 use serde_json::Value;
 
-use crate::table::NOW_MS;
+use crate::table::{NOW_MS, TABLE};
 use crate::weather::{CALLER, LATENCY_MAX_MS, STRAY_MAX_MS, fault};
 use crate::{Kind, Mutant, Schedule, Tally};
 
@@ -131,6 +133,12 @@ impl Storm {
         let (is_off, off) = (random.chance(50), random.below(2 * SKEW_MAX_MS));
         let off = if is_off && self.has(Kind::Skew) { off } else { SKEW_MAX_MS };
         Clock::running(self.now_ms() - SKEW_MAX_MS + off)
+    }
+
+    /// The DCB log, with a writer whose clock may be minutes off.
+    pub(crate) fn logs(&self, client: Client, random: &mut Random) -> StackLogs {
+        let tables = [(LogKind::Dcb, TABLE.to_owned())].into();
+        StackLogs { client, clock: self.clock(random), tables }
     }
 
     pub(crate) fn note(&self, line: impl FnOnce() -> String) {

@@ -8,12 +8,13 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use ringfence_aws::Clock;
 use ringfence_stack::Stack;
 
 use crate::machine::dynamo_client;
 use crate::out::Output;
 use crate::send::{check, text};
-use crate::tables::{LogTables, StackLogs};
+use crate::tables::LogTables;
 
 pub use explanation::{Explanation, Writing, Written};
 pub use print::counted;
@@ -54,7 +55,7 @@ pub(crate) async fn explain(
 ) -> Result<ExitCode> {
     let Arguments { slice, data, jwt_issuers, tables, output } = arguments;
     check(slice, stack)?;
-    let logs = StackLogs { client: dynamo_client().await?, tables: tables.clone() };
+    let logs = tables.logs(dynamo_client().await?, Clock::system());
     let explanations = slices.explain(&logs, slice, &text(data)?, jwt_issuers).await?;
     for explanation in &explanations {
         output.show(explanation);

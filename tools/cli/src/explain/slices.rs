@@ -9,12 +9,12 @@ use futures::future::BoxFuture;
 use ringfence_aws::Clock;
 use ringfence_core::{Context, Envelope, EventRef, Handled, LogName, LogOf, Outcome, Slice};
 use ringfence_lambda::Issuers;
-use ringfence_log::{BoundaryShape, InTable, Log};
+use ringfence_log::{BoundaryShape, Log, StackLogs};
 use ringfence_schemas::Shape;
 use ringfence_stack::{MemberList, Members, Visitor};
 
 use super::explanation::{Answer, Explanation, Written};
-use crate::tables::{StackLogs, log_name};
+use crate::tables::{log_name, table};
 
 type Explain =
     for<'a> fn(&'a StackLogs, &'a str, &'a Issuers) -> BoxFuture<'a, Result<Vec<Explanation>>>;
@@ -105,10 +105,10 @@ async fn explain<S: Slice<Context: Context<Log: Log<S>>>>(
     payload: &str,
     issuers: &Issuers,
 ) -> Result<Vec<Explanation>> {
-    let (clock, kind) = (Clock::system(), LogOf::<S>::KIND);
+    let kind = LogOf::<S>::KIND;
+    let table = table(logs, kind)?;
     let mut explanations = Vec::new();
-    for (command, envelope) in commands::<S>(payload, issuers, &clock)? {
-        let table = InTable::new(logs.client.clone(), logs.table(kind)?, clock.clone());
+    for (command, envelope) in commands::<S>(payload, issuers, &logs.clock)? {
         let dry_run = LogOf::<S>::dry_run(&table, &command, &envelope).await;
         let dry_run = dry_run.map_err(|error| anyhow!(error))?;
         let handled = dry_run.handled?;

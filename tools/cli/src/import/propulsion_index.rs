@@ -74,7 +74,8 @@ pub(super) async fn import(arguments: &Arguments, lists: &Lists) -> Result<Repor
     let clock = Clock::system();
     let log =
         |table: &str| DocumentLog::new(DynamoStore::new(client.clone(), table), clock.clone());
-    let logs = tables.streams.logs(&client, events.log(client.clone(), &lists.stack.catalog));
+    let all = crate::tables::sources();
+    let logs = tables.logs(client.clone(), clock.clone()).sources(&all, &lists.stack.catalog);
     let moving = Moving {
         epochs: log(source),
         documents: log(documents),

@@ -95,8 +95,9 @@ pub(super) fn id_of(name: &str) -> String {
     name.split('-').map(|word| word[..1].to_uppercase() + &word[1..]).collect()
 }
 
-/// The name of the table of a log.
-pub(super) fn table_of(log: LogKind) -> &'static str {
+/// The logical id of a log's table.
+#[must_use]
+pub fn table_of(log: LogKind) -> &'static str {
     match log {
         LogKind::Dcb => "EventTable",
         LogKind::Aggregates => "AggregateTable",

@@ -37,17 +37,9 @@ impl World {
         let busy = Arc::new(Busy::of(dynamo.clock.clone()));
         dynamo.wire.direct(busy.clone());
         let queues = Queues::of_template(&template.model("").unwrap().queues);
-        let logs = ["EVENT_TABLE", "AGGREGATE_TABLE", "DOCUMENT_TABLE"];
-        let logs: Vec<_> = logs.into_iter().zip(TABLES.map(str::to_owned)).collect();
-        let function = RunCommands::on(
-            &QueuedSlices::of::<Shop>(),
-            &dynamo.client,
-            &logs,
-            "ViewTable",
-            Box::new(Local(queues.clone())),
-            Issuers::default(),
-            dynamo.clock.clone(),
-        );
+        let queue = Box::new(Local(queues.clone()));
+        let (slices, issuers) = (QueuedSlices::of::<Shop>(), Issuers::default());
+        let function = RunCommands::on(&slices, &dynamo.logs(), "ViewTable", queue, issuers);
         Self { dynamo, busy, queues, function: function.unwrap() }
     }
 

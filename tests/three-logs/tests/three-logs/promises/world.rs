@@ -9,7 +9,7 @@ use ringfence_core::prelude::*;
 use ringfence_core::{Envelope, Handled, LogKind, LogName, OnLog, Outcome};
 use ringfence_document_log::Document;
 use ringfence_local::engine::Engine;
-use ringfence_log::{InTable, Log};
+use ringfence_log::{InTable, Log, Sourced};
 use serde::Serialize;
 
 use super::Tested;
@@ -194,13 +194,7 @@ pub(super) struct Tabled {
 
 impl Tabled {
     pub(super) fn new() -> Self {
-        let layout = match Tested::KIND {
-            LogKind::Dcb => {
-                ringfence_dcb_log::table_layout(&Shelves::catalog().expect("a catalog"))
-            }
-            LogKind::Aggregates => ringfence_aggregate_log::table_layout(),
-            LogKind::Documents => ringfence_document_log::table_layout(),
-        };
+        let layout = Tested::SOURCE.layout(&Shelves::catalog().expect("a catalog"));
         let engine = Engine::memory().expect("a DynamoDB");
         engine.create_table(&layout.properties(), "table").expect("a table");
         let wire = Wire::default();
