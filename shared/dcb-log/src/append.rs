@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::mem::take;
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
-use ringfence_aws::{Failure, Item};
+use ringfence_aws::Failure;
 use ringfence_core::{Append, Appended, BoundaryId, Effect, Envelope, LogError, SequencedEvent};
 
 use crate::log::DcbLog;
-use crate::outcome::{Again, Verdict, classify};
+use crate::outcome::{Again, End, Verdict, classify};
 use crate::partition::last;
 use crate::record;
 use crate::transaction::{Draft, Mint, Transaction};
@@ -20,16 +20,6 @@ const MINTS_MAX: u32 = 16;
 /// How often an append is sent as it is. The waits between the first sends are shorter than the time for which a
 /// transaction holds its items, so of many that check one item the last few sends decide.
 const SENDS_MAX: u32 = 12;
-
-/// How a draft ended.
-pub(crate) enum End {
-    /// It is in the log, as the last request has it.
-    Committed,
-    /// The command took effect before, as this item says.
-    Recorded(Item),
-    /// The imported event was in the log before.
-    Imported,
-}
 
 pub(crate) async fn append(log: &DcbLog, append: Append<'_>) -> Result<Appended, LogError> {
     let (record, envelope) = (append.record, append.envelope);

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use ringfence_core::{CommandRecord, Effect, Envelope, LogError, NewEvent, SequencedEvent};
 
-use crate::append::{End, commit, note};
+use crate::append::{commit, note};
 use crate::log::DcbLog;
+use crate::outcome::End;
 use crate::record;
 use crate::restore::{only, reused};
 use crate::transaction::{Draft, Mint};

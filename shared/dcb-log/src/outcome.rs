@@ -5,10 +5,19 @@ use std::collections::BTreeSet;
 use ringfence_aws::{Failure, Item, Judged, Reason};
 use ringfence_core::{BoundaryId, Change, Conflict, LogError};
 
-use crate::append::End;
 use crate::fence::differences;
 use crate::item::{AT, HEAD, append_id, event_type, whole};
 use crate::transaction::{Action, Transaction};
+
+/// How a draft ended.
+pub(crate) enum End {
+    /// It is in the log, as the last request has it.
+    Committed,
+    /// The command took effect before, as this item says.
+    Recorded(Item),
+    /// The imported event was in the log before.
+    Imported,
+}
 
 /// What follows from a failed send.
 pub(crate) enum Verdict {

@@ -6,8 +6,9 @@ use ringfence_core::{
     CommandRecord, Effect, Envelope, FilingError, KeyReused, LogError, NewEvent, SequencedEvent,
 };
 
-use crate::append::{End, commit};
+use crate::append::commit;
 use crate::log::DcbLog;
+use crate::outcome::End;
 use crate::record;
 use crate::transaction::{Draft, Mint};
 

@@ -12,6 +12,7 @@ mod log;
 pub mod news;
 mod shape;
 mod source;
+mod stack;
 mod table;
 
 pub use dry_run::{DryRun, DryRunOn, ReadBoundary, ReadEvent};
@@ -23,4 +24,5 @@ pub use source::{
     EntryError, NewEvents, OpenSource, Source, SourceFacts, SourceTable, Sourced, Sources,
     StoredEvents,
 };
-pub use table::{BoxError, InTable, StackLogs, TipLimits};
+pub use stack::StackLogs;
+pub use table::{BoxError, InTable, TipLimits};

@@ -1,13 +1,9 @@
 //! Where a log is.
 
-use std::collections::BTreeMap;
 use std::error::Error;
 
 use aws_sdk_dynamodb::Client;
-use ringfence_aws::{Clock, Meter};
-use ringfence_core::{Catalog, Context, LogKind, LogOf, OnLog, Slice};
-
-use crate::{Log, OpenSource, Source, Sourced, Sources};
+use ringfence_aws::Clock;
 
 /// Why a slice can't be on a log, or a table can't be checked.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -30,51 +26,6 @@ impl InTable {
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>, clock: Clock) -> Self {
         Self { client, name: name.into(), clock, tips: None }
-    }
-}
-
-/// The logs of a stack, each in its table. Functions and tools open all that is on them here.
-#[derive(Clone)]
-pub struct StackLogs {
-    /// Sends the requests. Its own retries must be off.
-    pub client: Client,
-    /// The clock of their writers.
-    pub clock: Clock,
-    /// The names of their tables.
-    pub tables: BTreeMap<LogKind, String>,
-}
-
-impl StackLogs {
-    /// The table of a log; `None` if it is not named.
-    #[must_use]
-    pub fn table(&self, log: LogKind) -> Option<InTable> {
-        let name = self.tables.get(&log)?;
-        Some(InTable::new(self.client.clone(), name, self.clock.clone()))
-    }
-
-    /// A slice on its log, as [`Log::open`].
-    ///
-    /// # Errors
-    /// The table of the log is not named, or the slice can't be on the log.
-    pub fn open<S: Slice<Context: Context<Log: Log<S>>>>(
-        &self,
-        kept: usize,
-    ) -> Result<(impl OnLog<S> + use<S> + 'static, Meter), BoxError> {
-        let facts = LogOf::<S>::SOURCE.facts();
-        let unnamed = || {
-            let (context, name) = (<S::Context as Context>::NAME, S::NAME);
-            format!("{context}/{name} is on {}: name its table with {}", facts.name, facts.variable)
-        };
-        LogOf::<S>::open(self.table(facts.kind).ok_or_else(unnamed)?, kept)
-    }
-
-    /// Those of the logs whose tables are named, to be followed, with the events of a catalog.
-    #[must_use]
-    pub fn sources(&self, all: &Sources, catalog: &Catalog) -> Vec<OpenSource> {
-        let open = |source: &'static dyn Source| {
-            Some(source.open(self.table(source.facts().kind)?, catalog.clone()))
-        };
-        all.iter().filter_map(open).collect()
     }
 }
 
