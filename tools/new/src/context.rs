@@ -108,7 +108,7 @@ pub(crate) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
          one word in place of {context}, or another log"
     );
     if log != Log::Dcb {
-        check_id("the context", context, &format!("{}Role", pascal(context)))?;
+        check_id("the context", context, &format!("{}Role", context.to_pascal_case()))?;
     }
     if let Some(found) = find(plan, context)? {
         ensure!(

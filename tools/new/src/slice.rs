@@ -110,7 +110,7 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
 /// A binary is built once, so no other context may have one of this name.
 fn check_binary(plan: &Plan, context: &str, slice: &str) -> Result<()> {
     check_target(slice)?;
-    check_id("the slice", slice, &pascal(slice))?;
+    check_id("the slice", slice, &slice.to_pascal_case())?;
     ensure!(
         !slice.ends_with("-role"),
         "the slice {slice}: the ids of roles in template.yaml end in Role: choose another name"

@@ -61,7 +61,7 @@ impl Visitor for OfCases<'_> {
         let command = lock.and_then(|lock| lock.commands.get(S::NAME));
         for case in S::cases() {
             let (name, history) =
-                (format!("{}, the case at {}", S::NAME, case.at()), case.history());
+                (format!("{}, the {}", S::NAME, case.at()), case.history());
             if let Some((command, json)) = command.zip(to_value(case.command()).ok()) {
                 self.found.check(&name, "the command", &command.shape, &json);
             }

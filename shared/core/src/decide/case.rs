@@ -61,8 +61,8 @@ impl<S> Case<S> {
         &self.context
     }
 
-    /// Where the case is written.
-    pub fn at(&self) -> &'static Location<'static> {
+    /// The case's name, if it has one, and where it is written.
+    pub fn at(&self) -> impl fmt::Display {
         self.at
     }
 
