@@ -239,7 +239,7 @@ fn rebuild_form(path: &str) -> Markup {
     html! {
         form.filter method="post" action={ (path) "/rebuild" } {
             button { "Rebuild" }
-            label.choice { input type="checkbox" name="from-start" value="yes"; "From the start: delete the rows of an unfinished rebuild" }
+            label.choice { input type="checkbox" name="from-start" value="yes"; "Delete the rows of an unfinished rebuild" }
         }
         p.note {
             "A rebuild folds all rows from the first event on, with the view of this build. The old rows are served \
