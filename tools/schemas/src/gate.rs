@@ -5,6 +5,7 @@
 //! | something is new, an optional member is new, a member is gone that no reader needs | the lock grows |
 //! | a choice is new, a bound is wider, a member became optional | the lock grows, and readers go first: two deploys |
 //! | a required member is new; a member has another name or type, or takes less | a new version with an upcast |
+//! | a string has another pattern or format | as if it took less, until a person writes the new one into the file |
 //! | a tag, the partition, the separator, or how decisions read the type | refused |
 //! | a type, a version, or a name on which stored things depend is gone | refused |
 //! | a command takes less than before, or has a code less | refused |

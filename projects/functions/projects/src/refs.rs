@@ -78,11 +78,25 @@ macro_rules! text_type {
     };
 }
 
+/// Part of a pattern: the name of a feature.
+macro_rules! feature {
+    () => {
+        "REQ-[A-Z]+(-[A-Z0-9]+)+-[0-9]{3,}"
+    };
+}
+
+/// Part of a pattern: the name of an edge, of whose arrows each is one character.
+macro_rules! edge {
+    () => {
+        "([a-z0-9_]|<->|->|→|↔){1,64}"
+    };
+}
+
 /// The name of a feature in its project: `REQ-F-AUTH-001`.
 #[ringfence::value]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(extend("maxLength" = 64, "pattern" = "^REQ-[A-Z]+(-[A-Z0-9]+)+-[0-9]{3,}$"))]
+#[schemars(extend("maxLength" = 64, "pattern" = concat!("^", feature!(), "$")))]
 pub struct FeatureId(Id);
 
 text_type!(
@@ -120,7 +134,7 @@ impl fmt::Display for FeatureId {
 #[ringfence::value]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(extend("pattern" = "^([a-z0-9_]|<->|->|→|↔){1,64}$"))]
+#[schemars(extend("pattern" = concat!("^", edge!(), "$")))]
 pub struct EdgeName(Id);
 
 text_type!(EdgeName, "the name of an edge: 1 to 64 characters of a-z 0-9 _, such as design_code");
@@ -146,7 +160,7 @@ impl fmt::Display for EdgeName {
 #[ringfence::value]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(extend("pattern" = "^[A-Za-z0-9._-]{1,64}/REQ-[A-Z]+(-[A-Z0-9]+)+-[0-9]{3,}$"))]
+#[schemars(extend("pattern" = concat!("^[A-Za-z0-9._-]{1,64}/", feature!(), "$")))]
 pub struct FeatureRef {
     pub project: ProjectId,
     pub feature: FeatureId,
@@ -182,7 +196,7 @@ impl fmt::Display for FeatureRef {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(extend(
-    "pattern" = "^[A-Za-z0-9._-]{1,64}/REQ-[A-Z]+(-[A-Z0-9]+)+-[0-9]{3,}/([a-z0-9_]|<->|->|→|↔){1,64}$"
+    "pattern" = concat!("^[A-Za-z0-9._-]{1,64}/", feature!(), "/", edge!(), "$")
 ))]
 pub struct EdgeRef {
     pub feature: FeatureRef,
