@@ -60,8 +60,7 @@ impl Visitor for OfCases<'_> {
         let lock = self.present.get(S::Context::NAME);
         let command = lock.and_then(|lock| lock.commands.get(S::NAME));
         for case in S::cases() {
-            let (name, history) =
-                (format!("{}, the {}", S::NAME, case.at()), case.history());
+            let (name, history) = (format!("{}, the {}", S::NAME, case.at()), case.history());
             if let Some((command, json)) = command.zip(to_value(case.command()).ok()) {
                 self.found.check(&name, "the command", &command.shape, &json);
             }
