@@ -6,6 +6,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::wire::{Director, Fault, Wire};
 use ringfence_aws::{Clock, Random, seed_thread};
+use ringfence_core::Catalog;
 use ringfence_core::LogKind;
 use ringfence_core::kit::{BEGIN_MS, fail};
 use ringfence_local::engine::Engine;
