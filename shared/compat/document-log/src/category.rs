@@ -1,8 +1,8 @@
 //! Typed streams: load, fold, decide, append; and again if another writer was first.
 //!
-//! This is not the decide loop of the logs of events. A refused write returns the Tip, with which the next attempt goes on
-//! without a read, and an append also writes what follows from the state; with an `EventLog` each conflict would cost a
-//! read more.
+//! This is not the decide loop of the logs of events. A refused write returns the Tip, with which the next attempt goes
+//! on without a read, and an append also writes what follows from the state. With an `EventLog` a conflict would cost
+//! one more read.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -51,8 +51,8 @@ impl Effect {
         Self::of(catalog, Vec::new(), &Metadata::default(), Some(seen), 0)
     }
 
-    /// Files the events, which get this metadata. `marks` counts the further items that the append puts: the record of a command, the marker of
-    /// an import.
+    /// Files the events, which get this metadata. `marks` counts the other items that the append puts: the record of a
+    /// command, the marker of an import.
     ///
     /// # Errors
     /// No event, an event that can't be filed, more actions than an append may have, or more types in a condition.
@@ -118,8 +118,8 @@ impl Effect {
         Ok(effect)
     }
 
-    /// Gives the events their slots, and times from `first_ms` on, in milliseconds since 1970. `end` knows the last slot of
-    /// each partition that the decision did not read.
+    /// Gives events their slots, and times from `first_ms` on, in milliseconds since 1970. `end` knows the last slot
+    /// of each partition that the decision did not read.
     pub fn mint(&mut self, first_ms: u64, end: impl Fn(&BoundaryId) -> u64) {
         for (at, (event, filing)) in (first_ms..).zip(&mut self.events) {
             let target = &self.targets[&filing.partition];
@@ -147,9 +147,10 @@ impl Effect {
         }
     }
 
-    /// The earliest time of the first event, by the writer's clock, by what was seen, by the cause and by the writer's own
-    /// last event. It is later than the last event seen of each boundary that the append writes to, and than those of all
-    /// other boundaries, the cause and the own one, if these are followed. In milliseconds since 1970.
+    /// The earliest time of the first event, by the writer's clock, by what was seen, by the cause and by the writer's
+    /// own last event. It is later than the last event seen of each boundary that the append writes to. It is also
+    /// later than those of all other boundaries, the cause and the own one, if these are followed. In milliseconds
+    /// since 1970.
     #[must_use]
     pub fn earliest_ms(
         &self,
