@@ -49,14 +49,15 @@ fn taken(text: &str, stack: &Stack, place: &StackPlace) -> Result<Adopted, Write
     let known = Source { all: true, ..Source::of(text, stack, place, None)? };
     let had = source.settings.clone();
     // Who may use the API decides about the scopes of routes, and a function's condition is that of its role. So all is
-    // compared twice.
+    // compared twice, and a role gets its settings in the second round.
     let mut found = Found::default();
-    for _ in 0..2 {
+    for with_roles in [false, true] {
         found = Found::default();
         for section in sections(text) {
             found.section(&section, &source, &known)?;
         }
-        for (id, name, value) in std::mem::take(&mut found.set) {
+        let set = std::mem::take(&mut found.set).into_iter();
+        for (id, name, value) in set.filter(|(id, ..)| with_roles || !id.ends_with("Role")) {
             match had.get(&id, &name) {
                 None => source.settings.set(&id, &name, value),
                 Some(_) => found.lost.push(format!(

@@ -34,8 +34,10 @@ pub(super) fn check_conditions(bodies: &[(&str, String)]) -> Result<(), WriteErr
         walk.under.extend(entry.get("Condition").map(flow));
         walk.value(entry);
         if let Some(named) = walk.wrong {
+            let condition = &conditions[&named];
             return Err(WriteError::Settings(format!(
-                "Metadata: Ringfence: {named}: Condition: {} needs it, so it can't be left out",
+                "{0} needs {named}, which the condition {condition} may leave out: set no Condition of {named} below \
+                 Metadata: Ringfence, or the same one of {0}",
                 flow(id)
             )));
         }

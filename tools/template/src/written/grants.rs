@@ -24,6 +24,9 @@ pub type Grants = BTreeMap<String, BTreeSet<Grant>>;
 /// The tables of the logs.
 pub(super) const TABLES: [&str; 3] = ["EventTable", "AggregateTable", "DocumentTable"];
 
+/// What slices ask of them. A person may have allowed more, which is not theirs.
+const ACTIONS: [&str; 5] = ["ConditionCheckItem", "GetItem", "PutItem", "Query", "UpdateItem"];
+
 impl Grant {
     /// `resource` is a table's logical id, or with an index: `EventTable/index/tag_customerId`. `None` if it is not a
     /// table of a log.
@@ -52,6 +55,9 @@ pub(super) fn of_role(template: &Value, role: &str) -> BTreeSet<Grant> {
             let named = named.unwrap_or_default().replace(['$', '{', '}'], "");
             let named = named.replacen("Arn.Value", "", 1).replacen(".Arn", "", 1);
             let actions = each(&statement["Action"]).filter_map(Value::as_str);
+            let actions = actions.filter(|action| {
+                action.strip_prefix("dynamodb:").is_some_and(|action| ACTIONS.contains(&action))
+            });
             grants.extend(actions.filter_map(|action| Grant::of(&named, action, together)));
         }
     }

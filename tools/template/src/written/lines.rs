@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use serde_yaml_ng::Mapping;
+use serde_yaml_ng::{Mapping, Value};
 
 use super::error::WriteError;
-use super::flow::flow;
 
 /// The lines of the entries that are kept, each with the comments before it, and the other lines.
 pub(super) struct Lines {
@@ -33,7 +32,8 @@ impl Lines {
                 continue;
             }
             if depth == 2 && !text.starts_with('-') {
-                let id = text.split(':').next().unwrap_or_default().trim();
+                let id = text.trim_end();
+                let id = id.split_once(": ").map_or_else(|| id.trim_end_matches(':'), |(id, _)| id);
                 let id = id.trim_matches(['"', '\'']);
                 found.insert(id.to_owned());
                 keeps = is_kept(id);
@@ -44,7 +44,11 @@ impl Lines {
         }
         // It may belong to the next section.
         kept += &lead;
-        if found != all.keys().map(flow).collect() {
+        if found
+            .iter()
+            .map(String::as_str)
+            .ne(all.keys().filter_map(Value::as_str).collect::<BTreeSet<_>>())
+        {
             return Err(WriteError::Form(section.to_owned()));
         }
         Ok(Self { kept, dropped })

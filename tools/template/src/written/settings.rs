@@ -103,9 +103,11 @@ impl Settings {
                 ("Parameters" | "Resources", id) if range(&text, id).is_some() => id,
                 _ => continue,
             };
-            for name in settings.keys().map(flow) {
-                if let Some(way_out) = way_out(section, &name) {
-                    return Err(wrong(&format!("{id}: {name}"), way_out));
+            for (name, value) in settings.iter().map(|(name, value)| (flow(name), value)) {
+                let empty = "it has no value: write one, or leave the line out";
+                let why = way_out(section, &name).or_else(|| value.is_null().then_some(empty));
+                if let Some(why) = why {
+                    return Err(wrong(&format!("{id}: {name}"), why));
                 }
             }
             text = applied(&text, of, settings, section == "Resources")

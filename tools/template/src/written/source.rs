@@ -44,22 +44,17 @@ impl StackPlace {
     /// # Errors
     /// The folder is another stack's.
     pub fn own(root: &Path, stack: &Stack) -> Result<Self, WriteError> {
-        let read = |file: &str| fs::read_to_string(root.join("functions/stack").join(file));
-        let (manifest, list) = (read("Cargo.toml"), read("src/lib.rs"));
+        let read = |file: &str| {
+            fs::read_to_string(root.join("functions/stack").join(file)).unwrap_or_default()
+        };
+        // Its type, such as `stack::Shop`, is in the list of the folder `functions/stack`.
         let mut names = stack.name.split("::");
-        let package = names.next().unwrap_or_default().replace('_', "-");
+        let package = format!("name=\"{}\"", names.next().unwrap_or_default().replace('_', "-"));
         let name = names.last().unwrap_or_default();
-        let of = |line: &str| {
-            line.split_once('=')
-                .map(|(key, of)| (key.trim().to_owned(), of.replace(['"', ' '], "")))
-        };
-        let is_package = |line: &str| {
-            of(line).is_some_and(|(key, of)| key == "name" && of.replace('_', "-") == package)
-        };
-        let is_name = |word: &str| word == name;
-        let mut words =
-            list.as_deref().unwrap_or_default().split(|c: char| !c.is_alphanumeric() && c != '_');
-        match manifest.unwrap_or_default().lines().any(is_package) && words.any(is_name) {
+        let is_package = |line: &str| line.replace(' ', "").replace('_', "-") == package;
+        let list = read("src/lib.rs");
+        let mut words = list.split(|c: char| !c.is_alphanumeric() && c != '_');
+        match read("Cargo.toml").lines().any(is_package) && words.any(|word| word == name) {
             true => Ok(Self::of(root)),
             false => {
                 Err(WriteError::Other { stack: stack.name, folder: root.display().to_string() })

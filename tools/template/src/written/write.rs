@@ -271,7 +271,7 @@ mod tests {
         let mappings = source.mappings(true).into_iter().map(|(_, id)| id);
         let ids: BTreeSet<_> = ids.chain(mappings).chain(["DcbLogRole".to_owned()]).collect();
         let unknown: Vec<_> = ids.iter().filter(|id| !is_written(id)).collect();
-        assert!(unknown.is_empty(), "tools/new/src/names.rs: WRITTEN lacks {unknown:?}");
+        assert!(unknown.is_empty(), "tools/new/src/ids.rs: WRITTEN lacks {unknown:?}");
         assert_eq!(ringfence_new::written_ids().count(), ids.len(), "it has more");
 
         // Nor may a hand-written list have them.

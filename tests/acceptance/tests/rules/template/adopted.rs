@@ -1,5 +1,6 @@
 //! What `ringfence template --adopt` keeps of a template, and what it names.
 
+use ringfence_acceptance::applications;
 use ringfence_new::marks::{Section, sealed, sections};
 use ringfence_template::written::{adopted, edits, written};
 use serde_json::json;
@@ -118,6 +119,23 @@ Metadata: # all of it
     );
 }
 
+/// As an old stack has it: without marks, and with the settings where they belong.
+#[test]
+fn a_template_without_marks_and_settings_becomes_what_it_was() {
+    for application in applications() {
+        let (text, place) = read(&application);
+        let mut is_table = false;
+        let lines = text.split_inclusive('\n').filter(|line| {
+            is_table = line.starts_with("  Ringfence: #") || is_table && line.starts_with("   ");
+            !is_table && !line.starts_with("  # --- ")
+        });
+        let old: String = lines.collect();
+        let taken = adopted(&old, &application.stack, &place).unwrap();
+        assert_eq!(taken.lost, [""; 0]);
+        assert_eq!(json_of(&taken.text), json_of(&text));
+    }
+}
+
 #[test]
 fn what_a_team_has_in_an_old_template_is_kept_or_named() {
     let application = starter();
@@ -128,6 +146,7 @@ fn what_a_team_has_in_an_old_template_is_kept_or_named() {
         (
             "        - PolicyName: dcb-log\n          PolicyDocument:\n            Version: \"2012-10-17\"\n            Statement:\n",
             "        - PolicyName: dcb-log\n          PolicyDocument:\n            Version: \"2012-10-17\"\n            Statement:\n              \
+             - { Sid: Scans, Effect: Allow, Action: [dynamodb:Scan, dynamodb:Query], Resource: !GetAtt EventTableArn.Value }\n              \
              - { Sid: Ours, Effect: Allow, Action: s3:GetObject, Resource: !Sub \"${Reports.Arn}/*\" }\n              \
              - { Effect: Deny, Action: \"s3:*\", Resource: !If [A, x, y] }\n",
         ),
@@ -200,14 +219,23 @@ fn what_a_team_has_in_an_old_template_is_kept_or_named() {
     assert_eq!(policy["Type"], "AWS::IAM::RolePolicy");
     assert_eq!(policy["Properties"]["RoleName"], json!({ "!Ref": "DcbLogRole" }));
     let statements = policy["Properties"]["PolicyDocument"]["Statement"].as_array().unwrap();
-    assert_eq!(statements[0]["Resource"], json!({ "!Sub": "${Reports.Arn}/*" }));
-    assert_eq!(statements[1]["Resource"], json!({ "!If": ["A", "x", "y"] }));
-    assert_eq!(statements.len(), 2);
+    let all: Vec<_> = statements.iter().map(|it| it["Resource"].clone()).collect();
+    let [scans, ours, none] = [
+        json!({ "!GetAtt": "EventTableArn.Value" }),
+        json!({ "!Sub": "${Reports.Arn}/*" }),
+        json!({ "!If": ["A", "x", "y"] }),
+    ];
+    assert_eq!(all, [scans, ours, none]);
+    assert!(!resources["DcbLogRole"].to_string().contains("Scan"), "slices do not scan");
     assert!(
         taken.text.contains("  # Ours too.\n\n  # ---- What only"),
         "comments before what is kept"
     );
     assert_eq!(written(&taken.text, &application.stack, &place, None).unwrap(), taken.text);
+    // Lines that do not show which entry they are of.
+    let old = old.replacen("\nOutputs:\n", "\n\nOutputs:\n    Ours: { Value: x }\nOld:\n", 1);
+    let error = adopted(&old, &application.stack, &place).unwrap_err().to_string();
+    assert!(error.contains("each entry of Outputs has to begin on a line of its own"), "{error}");
 }
 
 /// A stack that was made before templates were written, with a bucket, a parameter and a setting of its own. The step that

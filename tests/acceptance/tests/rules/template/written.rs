@@ -178,6 +178,7 @@ fn a_setting_that_can_not_be_is_refused_with_the_way_out() {
             "Binary follows from the list",
         ),
         ("TakeOrder: { Environment: { A: b } }", "Environment: it has one entry, Variables"),
+        ("TakeOrder: { MemorySize: }", "MemorySize: it has no value"),
         ("RowsParked: { Metrics: [] }", "Metrics: it follows from the list: write an alarm"),
         ("Dashboard: { DashboardBody: x }", "DashboardBody: it follows from the list"),
         ("TakeOrder: { \"<<\": { Timeout: 5 } }", "CloudFormation knows no merge keys"),
@@ -193,9 +194,12 @@ fn a_setting_that_can_not_be_is_refused_with_the_way_out() {
         // What a condition leaves out must not be named by what is there.
         (
             "AutomationsDeadLetters: { Condition: A }",
-            "AutomationsDeadLetters: Condition: AutomationsDeadLettersPolicy needs it",
+            "AutomationsDeadLettersPolicy needs AutomationsDeadLetters, which the condition A may leave out",
         ),
-        ("IndexTable: { Condition: A }", "IndexTable: Condition: IndexTableArn needs it"),
+        (
+            "IndexTable: { Condition: A }",
+            "IndexTableArn needs IndexTable, which the condition A may leave out",
+        ),
     ] {
         let error = write(&format!("Ringfence:\n    {settings}")).unwrap_err();
         assert!(error.contains(said), "{settings}: {error}");
