@@ -1,7 +1,7 @@
 //! The EventTopic of a stack as a document of AsyncAPI 3.0.
 //!
 //! Its schemas are plain enough to be of JSON Schema draft 7, which is what AsyncAPI takes by default, as well as of
-//! 2020-12.
+//! 2020-12. Draft 7 sees only the length of a tuple.
 
 use std::collections::BTreeSet;
 

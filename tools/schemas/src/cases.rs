@@ -47,9 +47,9 @@ struct OfCases<'a> {
     found: Found,
 }
 
-impl OfCases<'_> {
+impl<'a> OfCases<'a> {
     /// The shape of an event in the newest version of its type.
-    fn shape(&self, event: &SequencedEvent) -> Option<&Shape> {
+    fn shape(&self, event: &SequencedEvent) -> Option<&'a Shape> {
         let of = self.present.get(&*event.context)?.events.get(&event.event_type)?;
         Some(&of.versions.last_key_value()?.1.shape)
     }
@@ -65,8 +65,8 @@ impl Visitor for OfCases<'_> {
                 self.found.check(&name, "the command", &command.shape, &json);
             }
             for event in &history {
-                if let Some(shape) = self.shape(event).cloned() {
-                    self.found.check(&name, &event.event_type, &shape, &event.data);
+                if let Some(shape) = self.shape(event) {
+                    self.found.check(&name, &event.event_type, shape, &event.data);
                 }
             }
             self.histories.push((name, history));
