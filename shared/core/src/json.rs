@@ -279,7 +279,7 @@ impl<'t> Reader<'t> {
             number => {
                 whole(number).or_else(|| fitting(number)).map(Value::Number).ok_or_else(|| {
                     self.wrong(
-                        "is a number that can't be kept as it is: a whole number has 64 bits, any other 15 to 17 \
+                        "is a number that can't be kept as it is: an integer has 64 bits, any other 15 to 17 \
                          digits and at most 1.7e308; send it as a text",
                     )
                 })

@@ -207,7 +207,7 @@ pub mod __private {
         let mut fields = Map::deserialize(json)?;
         match fields.remove("type") {
             Some(Value::String(variant)) => Ok((variant, Value::Object(fields))),
-            Some(_) => Err(Error::custom("type: must be a text")),
+            Some(_) => Err(Error::custom("type: must be a string")),
             None => Err(Error::missing_field("type")),
         }
     }

@@ -165,7 +165,7 @@ mod tests {
             (
                 "slot",
                 json!("3"),
-                "slot: must be a whole number from 0 to 18446744073709551615, is \"3\"",
+                "slot: must be an integer from 0 to 18446744073709551615, is \"3\"",
             ),
             (
                 "slot",

@@ -131,8 +131,8 @@ impl Api {
         match schema["type"].as_str() {
             _ if schema["enum"].is_array() => format!("one of {}", names("enum")),
             _ if !schema["const"].is_null() => schema["const"].to_string(),
-            Some("string") => format!("a text{}", bounds("minLength", "maxLength", " bytes")),
-            Some("integer") => format!("a whole number{}", bounds("minimum", "maximum", "")),
+            Some("string") => format!("a string{}", bounds("minLength", "maxLength", " bytes")),
+            Some("integer") => format!("an integer{}", bounds("minimum", "maximum", "")),
             Some("number") => "a number".to_owned(),
             Some("boolean") => "true or false".to_owned(),
             Some("array") => {
@@ -214,9 +214,9 @@ mod tests {
         for part in [
             "<code>type</code>: &quot;Open&quot;",
             "<code>type</code>: &quot;Close&quot;",
-            "<code>note</code>: a text of at most 9 bytes",
+            "<code>note</code>: a string of at most 9 bytes",
             "It writes <code>&lt;Opened&gt;</code>.",
-            "<code>asOf</code>: a whole number of at least 0",
+            "<code>asOf</code>: an integer of at least 0",
         ] {
             assert!(page.contains(part), "{part} is not in {page}");
         }

@@ -24,7 +24,7 @@ pub async fn address(docker_host: Option<OsString>) -> Result<Ipv4Addr> {
     }
     let given = docker_host.filter(|host| !host.is_empty());
     let host = given.unwrap_or_else(|| SOCKET_DEFAULT.into());
-    let host = host.to_str().context("DOCKER_HOST is not a text")?;
+    let host = host.to_str().context("DOCKER_HOST is not a string")?;
     let Some(socket) = host.strip_prefix("unix://") else {
         bail!(
             "--sam needs a container engine on this machine, and DOCKER_HOST is {host}: set it to \

@@ -62,7 +62,7 @@ fn parse_rate(rate: &str) -> Result<Times, String> {
         Ok(value) if value > 0 => {
             Ok(Times::Rate(Duration::from_secs(60 * minutes * u64::from(value))))
         }
-        _ => Err(format!("a rate is a whole number from 1 on, not {value:?}")),
+        _ => Err(format!("a rate is an integer from 1 on, not {value:?}")),
     }
 }
 
@@ -142,7 +142,7 @@ mod tests {
             ("at(2026-11-20T13:00:00)", "write `rate(5 minutes)` or `cron(0 8 ? * MON-FRI *)`"),
             ("rate(5)", "a rate is in minutes, hours or days"),
             ("rate(5 seconds)", "a rate is in minutes, hours or days"),
-            ("rate(0 minutes)", "a rate is a whole number from 1 on, not \"0\""),
+            ("rate(0 minutes)", "a rate is an integer from 1 on, not \"0\""),
             (
                 "cron(0 8 * * MON)",
                 "has 5 fields, needs 6: minute, hour, day of the month, month, day of the week, year",

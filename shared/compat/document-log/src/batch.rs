@@ -150,7 +150,7 @@ impl Batch {
     pub fn of_item(mut item: Item) -> Result<Self, ItemError> {
         let stream = match item.remove(P) {
             Some(AttributeValue::S(name)) => name,
-            _ => return Err(attribute("", P, "a text")),
+            _ => return Err(attribute("", P, "a string")),
         };
         let key: i64 = required(&item, I, &stream)?;
         let version: u64 = required(&item, N, &stream)?;
@@ -283,7 +283,7 @@ fn optional<T: std::str::FromStr>(
     name: &'static str,
     stream: &str,
 ) -> Result<Option<T>, ItemError> {
-    let wrong = || attribute(stream, name, "a whole number");
+    let wrong = || attribute(stream, name, "an integer");
     let Some(value) = item.get(name) else { return Ok(None) };
     let number = value.as_n().map_err(|_| wrong())?;
     number.parse().map(Some).map_err(|_| wrong())
@@ -294,7 +294,7 @@ fn required<T: std::str::FromStr>(
     name: &'static str,
     stream: &str,
 ) -> Result<T, ItemError> {
-    optional(item, name, stream)?.ok_or_else(|| attribute(stream, name, "a whole number"))
+    optional(item, name, stream)?.ok_or_else(|| attribute(stream, name, "an integer"))
 }
 
 fn optional_text(
@@ -305,12 +305,12 @@ fn optional_text(
     match item.remove(name) {
         None => Ok(None),
         Some(AttributeValue::S(text)) => Ok(Some(text)),
-        Some(_) => Err(attribute(stream, name, "a text")),
+        Some(_) => Err(attribute(stream, name, "a string")),
     }
 }
 
 fn required_text(item: &mut Item, name: &'static str, stream: &str) -> Result<String, ItemError> {
-    optional_text(item, name, stream)?.ok_or_else(|| attribute(stream, name, "a text"))
+    optional_text(item, name, stream)?.ok_or_else(|| attribute(stream, name, "a string"))
 }
 
 /// An empty list may be left out.

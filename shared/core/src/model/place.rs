@@ -28,7 +28,7 @@ pub enum PlaceError {
     #[error("{0:?} is not a place: write <milliseconds>/<partition>/<slot>")]
     Parts(String),
     /// Its time or its slot is not a number.
-    #[error("{text:?} is not a place: {part} is a whole number of 64 bits")]
+    #[error("{text:?} is not a place: {part} is an integer of 64 bits")]
     Number {
         /// The text.
         text: String,

@@ -187,7 +187,7 @@ fn number_text<'a>(item: &'a Item, name: &str) -> &'a str {
 }
 
 fn number(item: &Item, name: &str) -> u64 {
-    number_text(item, name).parse().expect("a whole number")
+    number_text(item, name).parse().expect("an integer")
 }
 
 fn fence(item: &Item) -> Fence {

@@ -187,7 +187,7 @@ fn bad_input_is_named_by_field_and_limit() {
     };
     check(&with("price", json!(1)), 400, "price: is unknown; the fields are orderId, customerId");
     check(&with("productIds", json!("p1")), 400, "productIds: must be a list");
-    check(&with("productIds", json!(["p1", 7])), 400, "productIds[1]: must be a text, is 7");
+    check(&with("productIds", json!(["p1", 7])), 400, "productIds[1]: must be a string, is 7");
     for hostile in ["", "a#b", "a:b", "a/b", "a\0b", "🦀", &"x".repeat(3 * 1024)] {
         check(&with("orderId", json!(hostile)), 400, "orderId: an id has 1 to 64 characters");
     }

@@ -66,15 +66,15 @@ fn within<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
 /// The valid values of a field.
 fn taken(expected: &str) -> String {
     if let Some(range) = whole_numbers(expected) {
-        return format!("a whole number {range}");
+        return format!("an integer {range}");
     }
     let begins = |starts: &[&str]| starts.iter().any(|start| expected.starts_with(start));
     match expected {
         "f32" | "f64" => "a number",
-        "a string" | "a borrowed string" | "string" => "a text",
-        "a character" => "a text of one character",
+        "a string" | "a borrowed string" | "string" => "a string",
+        "a character" => "a string of one character",
         "a boolean" => "true or false",
-        "string or map" => "a text or an object",
+        "string or map" => "a string or an object",
         _ if begins(&["unit"]) => "null",
         _ if begins(&["a sequence", "tuple", "a tuple", "an array"]) => {
             let length = expected.split(' ').find(|word| word.parse::<usize>().is_ok());
@@ -152,12 +152,12 @@ mod tests {
             message.strip_suffix(", is null").expect("the value is named").to_owned()
         };
         for (expected, said) in [
-            ("u8", "must be a whole number from 0 to 255"),
-            ("a nonzero u32", "must be a whole number from 1 to 4294967295"),
-            ("a nonzero i8", "must be a whole number from -128 to 127, and not 0"),
-            ("i64", "must be a whole number from -9223372036854775808 to 9223372036854775807"),
+            ("u8", "must be an integer from 0 to 255"),
+            ("a nonzero u32", "must be an integer from 1 to 4294967295"),
+            ("a nonzero i8", "must be an integer from -128 to 127, and not 0"),
+            ("i64", "must be an integer from -9223372036854775808 to 9223372036854775807"),
             ("f64", "must be a number"),
-            ("a string", "must be a text"),
+            ("a string", "must be a string"),
             ("a boolean", "must be true or false"),
             ("a sequence", "must be a list"),
             ("a tuple of size 2", "must be a list of 2"),
@@ -180,7 +180,7 @@ mod tests {
     fn the_value_is_shown_shortened() {
         let long = format!("invalid type: string {:?}, expected u8", "x, expected ".repeat(100));
         let (_, message) = plain("body", "n", &long);
-        assert!(message.starts_with(r#"must be a whole number from 0 to 255, is "x, expected x"#));
+        assert!(message.starts_with(r#"must be an integer from 0 to 255, is "x, expected x"#));
         assert!(message.len() < 120, "{message}");
         for (found, shown) in [
             ("map", "an object"),
@@ -191,7 +191,7 @@ mod tests {
             (r#"string "a""#, r#""a""#),
         ] {
             let message = format!("invalid type: {found}, expected a string");
-            check("n", &message, "n", &format!("must be a text, is {shown}"));
+            check("n", &message, "n", &format!("must be a string, is {shown}"));
         }
     }
 

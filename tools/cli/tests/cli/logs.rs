@@ -135,9 +135,9 @@ async fn documents_are_verified() {
     assert_eq!(lines[2], "wrong    carts-c: there is no Tip");
     assert!(lines[3].starts_with("wrong    carts-d: verifying failed: "), "{printed}");
     assert!(lines[4].starts_with("wrong    carts-e: "), "{printed}");
-    let missing = "attribute n of item carts-e is not a whole number";
+    let missing = "attribute n of item carts-e is not an integer";
     assert!(lines[4].ends_with(missing), "{printed}");
-    let missing = "attribute n of item nothing is not a whole number";
+    let missing = "attribute n of item nothing is not an integer";
     assert_eq!(lines[5], format!("wrong    nothing: {missing}"));
     let (status, report) = world.json(&verify);
     let hole = json!({ "stream": "carts-a", "wrong": "hole", "from": 2, "to": 4 });

@@ -248,7 +248,7 @@ impl Statement {
                 .map_err(|error| wrong(&format!("its condition: {error}")))?,
         };
         Ok(Self {
-            actions: actions.ok_or_else(|| wrong("an action is not a text"))?,
+            actions: actions.ok_or_else(|| wrong("an action is not a string"))?,
             resources: resources
                 .ok_or_else(|| wrong("a resource is neither a table nor an index"))?,
             sid,

@@ -91,13 +91,13 @@ async fn an_append_whose_events_were_trimmed_is_not_reported() {
 #[tokio::test]
 async fn an_image_that_is_not_a_batch_is_an_error() {
     let error = Span::of_image(Item::new()).expect_err("it is empty");
-    assert_eq!(error.to_string(), "attribute p of item  is not a text");
+    assert_eq!(error.to_string(), "attribute p of item  is not a string");
     let text = |text: &str| AttributeValue::S(text.to_owned());
     let number = |number: &str| AttributeValue::N(number.to_owned());
     let item = [("p", text("A-1")), ("i", number("0")), ("n", text("1"))];
     let item = item.map(|(name, value)| (name.to_owned(), value)).into();
     let error = Span::of_image(item).expect_err("n is a text");
-    assert_eq!(error.to_string(), "attribute n of item A-1 is not a whole number");
+    assert_eq!(error.to_string(), "attribute n of item A-1 is not an integer");
     let list = AttributeValue::L(vec![text("X")]);
     let item = [("p", text("A-1")), ("i", number("0")), ("n", number("1")), ("c", list)];
     let item = item.map(|(name, value)| (name.to_owned(), value)).into();

@@ -153,7 +153,7 @@ async fn an_item_of_no_stream_is_listed_beside_the_streams() {
     assert!(strong.len() > 1 && !strong.contains(&false), "{strong:?}");
     odd.sort();
     let said = [
-        ("Basket-b", "attribute n of item Basket-b is not a whole number"),
+        ("Basket-b", "attribute n of item Basket-b is not an integer"),
         (
             "nothing",
             r#"item nothing does not belong to a stream: stream name "nothing" has no id; write <category>-<id>"#,

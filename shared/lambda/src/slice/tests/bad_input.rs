@@ -41,12 +41,12 @@ fn a_fault_of_an_event_is_named_by_its_place_in_the_payload() {
         // Another program put it on the bus.
         (
             r#"{"data":{"total":1584097275961.1234}}"#,
-            "detail.data.total: is a number that can't be kept as it is: a whole number has 64 bits, any other 15 to 17 \
+            "detail.data.total: is a number that can't be kept as it is: an integer has 64 bits, any other 15 to 17 \
              digits and at most 1.7e308; send it as a text",
         ),
         ("5", "detail: must be an object, is 5"),
         (r#"{"id":"a"}"#, "detail.type: is missing"),
-        (r#"{"id":1}"#, "detail.id: must be a text, is 1"),
+        (r#"{"id":1}"#, "detail.id: must be a string, is 1"),
     ] {
         let problem = parsed::<Reprice>(&event(detail)).expect(detail);
         assert_eq!((problem.status, problem.detail()), (400, expected), "{detail}");
@@ -61,11 +61,11 @@ fn a_refusal_says_in_plain_words_what_is_wrong() {
         (r#"{"currency":"EUR"}"#, "price.amount: is missing"),
         (
             r#"{"amount":-1,"currency":"EUR"}"#,
-            "price.amount: must be a whole number from 0 to 18446744073709551615, is -1",
+            "price.amount: must be an integer from 0 to 18446744073709551615, is -1",
         ),
         (
             r#"{"amount":"1","currency":"EUR"}"#,
-            r#"price.amount: must be a whole number from 0 to 18446744073709551615, is "1""#,
+            r#"price.amount: must be an integer from 0 to 18446744073709551615, is "1""#,
         ),
         (r#"{"amount":1,"currency":"eur"}"#, "price.currency: a currency is three capital letters"),
         (
@@ -87,7 +87,7 @@ fn a_refusal_says_in_plain_words_what_is_wrong() {
 
     check::<PlaceOrder>(
         r#"{"orderId":"o","customerId":"c","productIds":["p"],"quantities":{"p":0}}"#,
-        "quantities.p: must be a whole number from 1 to 4294967295, is 0",
+        "quantities.p: must be an integer from 1 to 4294967295, is 0",
     );
     check::<PlaceOrder>(
         r#"{"orderId":"o","customerId":"c","productIds":{}}"#,
@@ -102,12 +102,12 @@ fn a_refusal_says_in_plain_words_what_is_wrong() {
     check::<RecordDemand>(r#"{"type":"Record","productId":"p"}"#, "orderId: is missing");
     check::<RecordDemand>(
         r#"{"type":"Record","productId":"p","orderId":7}"#,
-        "orderId: must be a text, is 7",
+        "orderId: must be a string, is 7",
     );
 
     check::<TransferPoints>(
         r#"{"from":"ada","to":"bob","points":1.5}"#,
-        "points: must be a whole number from 0 to 18446744073709551615, is 1.5",
+        "points: must be an integer from 0 to 18446744073709551615, is 1.5",
     );
 }
 
@@ -120,7 +120,7 @@ fn free_json_is_kept_as_it_is_or_refused() {
     );
     check::<KeepNote>(
         &note(r#"{"total":0.1000000000000000055}"#),
-        "note.total: is a number that can't be kept as it is: a whole number has 64 bits, \
+        "note.total: is a number that can't be kept as it is: an integer has 64 bits, \
          any other 15 to 17 digits and at most 1.7e308; send it as a text",
     );
     let deep = note(&format!("{}{}", "[".repeat(5_000), "]".repeat(5_000)));
@@ -138,7 +138,7 @@ fn surroundings_of_a_direct_command_are_as_strict() {
     let command = r#""command":{"orderId":"a"}"#;
     check(&format!(r#"{{{command},{command}}}"#), "command: is given twice");
     check(r#"{"command":{"orderId":"a","orderId":"b"}}"#, "command.orderId: is given twice");
-    check(&format!(r#"{{{command},"commandId":7}}"#), "commandId: must be a text, is 7");
+    check(&format!(r#"{{{command},"commandId":7}}"#), "commandId: must be a string, is 7");
     check(r#"{"command":[]}"#, "command: must be an object");
     let deep = |levels| {
         format!(
