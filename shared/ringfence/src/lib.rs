@@ -155,8 +155,7 @@
 //! ```
 //! # use ringfence::prelude::*;
 //! # ringfence::id_type!(OrderId, "names an order");
-//! # #[derive(Clone, Debug, PartialEq, Event)]
-//! # pub struct OrderPlaced { #[tag(partition)] pub order_id: OrderId, pub lines: u32 }
+//! # #[derive(Clone, Debug, PartialEq, Event)] pub struct OrderPlaced { #[tag(partition)] pub order_id: OrderId, pub lines: u32 }
 //! use ringfence::view::{View, kit::given};
 //!
 //! pub struct Orders;
@@ -197,18 +196,11 @@
 //!
 //! ```
 //! # use ringfence::prelude::*;
-//! # use serde::{Deserialize, Serialize};
 //! # ringfence::id_type!(OrderId, "names an order");
-//! # #[derive(Clone, Debug, PartialEq, Event)]
-//! # pub struct OrderPlaced { #[tag(partition)] pub order_id: OrderId, pub lines: u32 }
+//! # #[derive(Clone, Debug, PartialEq, Event)] pub struct OrderPlaced { #[tag(partition)] pub order_id: OrderId, pub lines: u32 }
 //! # #[derive(Reads)]
-//! # pub enum Consumed {
-//! #     OrderPlaced { order_id: OrderId },
-//! # }
-//! # ringfence::context! {
-//! #     pub Ordering, "ordering" on Dcb;
-//! #     event OrderPlaced;
-//! # }
+//! # pub enum Consumed { OrderPlaced { order_id: OrderId } }
+//! # ringfence::context! { pub Ordering, "ordering" on Dcb; event OrderPlaced; }
 //! # use std::error::Error;
 //! use ringfence::function::Variables;
 //! use ringfence::reactor::{Delivery, Failed, InDoubt, Reactor, Starts};
