@@ -12,15 +12,15 @@
 //! differs. An event that was committed later is later than the fence's `head`, so finding it differs too. Every other
 //! fence is a suspect, also if it differs only because somebody appended meanwhile.
 //!
-//! Suspects are *examined* together: their fences are read in transactions, then comes the wait, a
-//! strong scan of the events, and their fences again. An examination is exact in two cases. *At rest*:
-//! the fence is the same before and after. So nothing was appended, for every append raises `head`, and the fence has to say what the events say. *In order*: the
-//! head before the scan is not below any event that an earlier scan found. Whatever the earlier scan
-//! did not find was committed after it began, and its append raised the head. So no event that was
-//! committed before the fence was read is later than its head. Under one fence commit order is the order
-//! of times, by the guard or by the slots of the partition, so none that was committed later is earlier. The events up to that head (the *cut*) are
-//! therefore exactly those that the fence had to count. Its error, `found - counted`, stays the same
-//! through every append, because an append adds as much to the one as to the other.
+//! Suspects are *examined* together: their fences are read in transactions, then comes the wait, a strong scan of the
+//! events, and their fences again. An examination is exact in two cases. *At rest*: the fence is the same before and
+//! after. So nothing was appended, for every append raises `head`, and the fence has to say what the events say. *In
+//! order*: the head before the scan is not below any event that an earlier scan found. Whatever the earlier scan did
+//! not find was committed after it began, and its append raised the head. So no event that was committed before the
+//! fence was read is later than its head. Under one fence commit order is the order of times, by the guard or by the
+//! slots of the partition, so none that was committed later is earlier. The events up to that head (the *cut*) are
+//! therefore exactly those that the fence had to count. Its error, `found - counted`, stays the same through every
+//! append, because an append adds as much to the one as to the other.
 //!
 //! An examination that is neither at rest nor in order **clears no suspect**. It can't: a scan that
 //! found one older event that nobody counted, and missed one that was appended meanwhile, agrees with a
