@@ -3,7 +3,10 @@
 use heck::ToLowerCamelCase;
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Attribute, Expr, Field, Fields, Ident, LitStr, Result, Type, spanned::Spanned};
+use syn::{
+    Attribute, Expr, Field, Fields, Ident, LitStr, Meta, Result, Token, Type,
+    punctuated::Punctuated, spanned::Spanned,
+};
 
 /// The fields of a struct, or of a variant of a command, and its tags.
 pub(crate) struct Tagged {
@@ -84,6 +87,7 @@ impl Tagged {
 
 impl TaggedField {
     fn parse(field: Field) -> Result<Self> {
+        check_option(&field)?;
         let ident = field.ident.clone().expect("named fields have names");
         let ident_span = ident.span();
         let name = ident.to_string();
@@ -177,6 +181,27 @@ pub(crate) fn refuse_serde(attributes: &[Attribute]) -> Result<()> {
              field that it is meant for",
         )),
     }
+}
+
+/// What the `#[serde(…)]` among the attributes say.
+pub(crate) fn serde_options(attributes: &[Attribute]) -> Result<Vec<Meta>> {
+    let mut options = Vec::new();
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("serde")) {
+        options.extend(attribute.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)?);
+    }
+    Ok(options)
+}
+
+/// Refuses an option whose declared shape would be wrong: serde requires a field that a function reads.
+pub(crate) fn check_option(field: &Field) -> Result<()> {
+    let options = serde_options(&field.attrs)?;
+    let has = |name: &str| options.iter().any(|option| option.path().is_ident(name));
+    let is_option = outer_type(&field.ty).is_some_and(|ty| ty == "Option");
+    if is_option && (has("with") || has("deserialize_with")) && !has("default") {
+        let error = "serde requires this field, because a function reads it: add `default` to `#[serde(…)]`";
+        return Err(syn::Error::new_spanned(field, error));
+    }
+    Ok(())
 }
 
 /// The `#[tag(…)]` among the attributes.

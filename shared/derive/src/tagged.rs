@@ -1,7 +1,7 @@
 //! `Event` and `Command`: tags and JSON from fields.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{format_ident, quote};
 use syn::{
     Attribute, Data, DeriveInput, Expr, ExprLit, Ident, Lit, LitChar, Meta, MetaNameValue, Result,
     Variant,
@@ -9,6 +9,7 @@ use syn::{
 
 use crate::evolved::Evolved;
 use crate::field::{Tag, Tagged, TaggedField, refuse_serde, tag_attributes};
+use crate::value::declared;
 
 pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
     let mut separator = '/';
@@ -266,6 +267,7 @@ fn mirror(
     definition: &TokenStream,
 ) -> TokenStream {
     let text = name.to_string();
+    let declared = declared(name, &format_ident!("__Wire"));
     quote! {
         #[derive(__serde::Serialize, __schemars::JsonSchema, #also)]
         #[serde(
@@ -277,19 +279,7 @@ fn mirror(
         #[schemars(crate = "::ringfence::__private::schemars")]
         #definition
 
-        impl __schemars::JsonSchema for #name {
-            fn schema_name() -> ::std::borrow::Cow<'static, str> {
-                __Wire::schema_name()
-            }
-
-            fn schema_id() -> ::std::borrow::Cow<'static, str> {
-                __Wire::schema_id()
-            }
-
-            fn json_schema(generator: &mut __schemars::SchemaGenerator) -> __schemars::Schema {
-                __Wire::json_schema(generator)
-            }
-        }
+        #declared
 
         impl __serde::Serialize for #name {
             fn serialize<S: __serde::Serializer>(

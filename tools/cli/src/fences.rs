@@ -13,7 +13,7 @@ use ringfence_dcb_log::{DcbLog, DcbReport, Difference, FenceDefect, VerifyOption
 use serde_json::{Value, json};
 
 use crate::Lists;
-use crate::machine::{dynamo_client, is_dynamo_local};
+use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
 use crate::tables::EventTable;
@@ -38,16 +38,15 @@ pub(crate) struct Arguments {
     /// Reads the table this many times, each time for a part of the boundaries, which saves memory.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     passes: u64,
+    /// Seconds to wait until every item of a committed transaction is visible.
+    #[arg(long, default_value_t = 5)]
+    settle_seconds: u64,
 }
 
 impl Arguments {
     fn options(&self) -> VerifyOptions<'static> {
-        let options = VerifyOptions { passes: self.passes, progress: &show, ..Default::default() };
-        match is_dynamo_local() {
-            // It shows all of a transaction at once.
-            true => VerifyOptions { settle: Duration::ZERO, ..options },
-            false => options,
-        }
+        let settle = Duration::from_secs(self.settle_seconds);
+        VerifyOptions { settle, passes: self.passes, progress: &show }
     }
 
     async fn log(&self, lists: &Lists) -> Result<DcbLog> {

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use quote::ToTokens;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
@@ -64,6 +64,10 @@ impl<'t> Source<'t> {
     /// # Errors
     /// The text isn't Rust.
     pub(crate) fn new(text: &'t str) -> Result<Self> {
+        // `syn` leaves out both, so its positions would not be those of the text.
+        let is_plain =
+            !text.starts_with('\u{feff}') && (!text.starts_with("#!") || text.starts_with("#!["));
+        ensure!(is_plain, "line 1: a source begins with a byte order mark or `#!`: remove it");
         let file = syn::parse_file(text).map_err(|error| {
             anyhow!("line {}: {error}: correct it until it compiles", error.span().start().line)
         })?;

@@ -197,7 +197,10 @@ impl Found {
                 let (from, to) = (format!("{what} `{old}`"), format!("{what} `{new}`"));
                 self.add(place, DifferenceKind::Reformed { from, to });
             }
-            (None, Some(new)) => self.narrowed(place, format!("has {what} `{new}`, and had none")),
+            (None, Some(new)) => {
+                let (from, to) = (format!("no {what}"), format!("{what} `{new}`"));
+                self.add(place, DifferenceKind::Reformed { from, to });
+            }
             (Some(old), None) => self.widened(place, format!("need not have {what} `{old}`")),
             (Some(_), Some(_)) | (None, None) => {}
         }

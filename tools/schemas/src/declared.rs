@@ -144,7 +144,10 @@ impl Place {
             }
             Some("array") => {
                 self.only(words, &["items", "minItems", "maxItems"])?;
-                let item = Box::new(self.inside(words, "items")?);
+                // A list without elements has none.
+                let has_items = words.contains_key("items");
+                let item = if has_items { self.inside(words, "items")? } else { Shape::Any };
+                let item = Box::new(item);
                 Ok(Shape::List { item, min: min("minItems"), max: number("maxItems") })
             }
             // An enum or a map that is flattened into an object.
@@ -311,8 +314,14 @@ impl Place {
                 Shape::Choice(names) => {
                     members.extend(names.into_iter().map(|name| (name, Shape::Null)));
                 }
-                Shape::Object(mut of_one) if of_one.len() == 1 => {
-                    members.extend(of_one.pop_first().map(|(name, member)| (name, member.shape)));
+                Shape::Object(of_one) if of_one.len() == 1 => {
+                    for (name, Member { shape, .. }) in of_one {
+                        // A name whose value is null would be taken for the name alone.
+                        if shape == Shape::Null {
+                            return Ok(None);
+                        }
+                        members.insert(name, shape);
+                    }
                 }
                 _ => return Ok(None),
             }

@@ -30,8 +30,8 @@ pub(crate) fn command_broken(
             DifferenceKind::Replaced { .. } | DifferenceKind::Narrowed(_) => {
                 format!("{place}: take what was taken, and reject it in `decide` if it must not be")
             }
-            DifferenceKind::Reformed { from, to } => format!(
-                "{place}: if {to} takes all that {from} took, write it into the file by hand. Otherwise take what was \
+            DifferenceKind::Reformed { to, .. } => format!(
+                "{place}: if {to} takes all that was taken before, write it into the file by hand. Otherwise take what was \
                  taken, and reject it in `decide` if it must not be"
             ),
             DifferenceKind::Added { .. }

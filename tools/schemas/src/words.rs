@@ -253,8 +253,8 @@ pub(crate) fn version_broken(
                 "if only the name in Rust has changed: `#[serde(rename = \"{}\")]`",
                 last(place)
             )),
-            DifferenceKind::Reformed { from, to } => broken.mend(format!(
-                "{place}: if {to} takes all that {from} took, write it into the file by hand"
+            DifferenceKind::Reformed { to, .. } => broken.mend(format!(
+                "{place}: if {to} takes all that was taken before, write it into the file by hand"
             )),
             _ => broken,
         };

@@ -8,7 +8,8 @@ async fn fences_are_verified_and_repaired() {
     let world = World::start().await;
     world.demand("p1", "o1").await;
 
-    let run = |command, more: &[&str]| world.run(&[&[command], more].concat());
+    let run =
+        |command, more: &[&str]| world.run(&[&[command, "--settle-seconds", "0"], more].concat());
     let right = (0, "1 events, 1 fences: all in order\n".to_owned());
     assert_eq!(run("verify", &[]), right);
 
@@ -39,7 +40,7 @@ async fn fences_are_verified_and_repaired() {
         "mended": [],
         "indexed": {},
     });
-    assert_eq!(world.json(&["verify"]), (1, expected));
+    assert_eq!(world.json(&["verify", "--settle-seconds", "0"]), (1, expected));
 
     let mended = format!("mended   {differs}{}", right.1);
     assert_eq!(run("repair", &[]), (0, mended));
@@ -60,7 +61,7 @@ async fn fences_are_verified_and_repaired() {
         );
         assert!(said.ends_with("1 events, 1 fences: not in order\n"), "{said}");
     }
-    let (_, report) = world.json(&["verify"]);
+    let (_, report) = world.json(&["verify", "--settle-seconds", "0"]);
     assert_eq!(report["gaps"], json!({ "productId:p1": 2 }));
 }
 

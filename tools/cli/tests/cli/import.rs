@@ -173,7 +173,7 @@ async fn events_of_reventless_are_imported_once_and_decided_on() {
     let mut with_context = meta;
     with_context["context"] = json!("warehouse");
     assert_eq!(json!(packed.metadata), json!({ "metadata": with_context }));
-    assert_eq!(world.run(&["verify"]).0, 0);
+    assert_eq!(world.run(&["verify", "--settle-seconds", "0"]).0, 0);
 
     let rejected = |outcome| match outcome {
         Outcome::Rejected { rejected, .. } => {
@@ -339,7 +339,7 @@ async fn an_import_that_was_broken_off_goes_on() {
     assert!((2..=3).contains(&number("before")), "{rest}");
     assert_eq!((status, number("imported") + number("before")), (0, 5), "{rest}");
     assert_eq!(events(&world).await.len(), 5);
-    assert_eq!(world.run(&["verify"]).0, 0);
+    assert_eq!(world.run(&["verify", "--settle-seconds", "0"]).0, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -139,10 +139,10 @@ async fn tables_of_different_times_become_a_stack_again() {
     assert!(fits.contains("EventTableName=restored-events EventTableStreamArn=arn:"), "{fits}");
 
     eprintln!("2. The logs are whole, or are mended.");
-    let differs = run(&world, 1, &["verify"], &[]);
+    let differs = run(&world, 1, &["verify", "--settle-seconds", "0"], &[]);
     assert!(differs.contains("differs  orderId:o4#productId:p1: "), "{differs}");
-    run(&world, 0, &["repair"], &[]);
-    run(&world, 0, &["verify"], &[]);
+    run(&world, 0, &["repair", "--settle-seconds", "0"], &[]);
+    run(&world, 0, &["verify", "--settle-seconds", "0"], &[]);
     run(&world, 0, &["aggregates", "verify"], &[]);
     run(&world, 0, &["documents", "verify"], &[]);
 

@@ -107,7 +107,7 @@ async fn events_that_this_build_can_not_read_are_named_before_a_deploy() {
         (&json!(2), &json!(1))
     );
 
-    let (_, report) = world.json(&["verify"]);
+    let (_, report) = world.json(&["verify", "--settle-seconds", "0"]);
     assert_eq!(report["ahead"]["productId:p/2"], month);
 }
 

@@ -179,6 +179,7 @@ fn a_version_that_can_not_begin_is_refused_with_the_way_out() {
     for (said, expected) in [
         (refused(EVENT, 1, "RoomBoked"), "no type of events RoomBoked; did you mean RoomBooked?"),
         (refused(EVENT, 1, "RoomId"), "no type of events RoomId"),
+        (refused("\u{feff}struct A;", 1, "RoomBooked"), "a source begins with a byte order mark"),
         (refused("pub struct {", 1, "RoomBooked"), "facts/booked.rs: line 1: "),
         (refused(EVENT, 0, "RoomBooked"), "schemas/rooms.json does not have RoomBooked yet"),
         (refused(&EVENT.repeat(2), 1, "RoomBooked"), "write the version by hand"),

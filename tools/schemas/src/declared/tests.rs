@@ -188,9 +188,11 @@ fn a_member_that_may_be_absent_is_optional() {
     check::<Tree>(object(tree, &["children", "name"]));
 }
 
-#[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[ringfence::value]
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
 enum Way {
+    /// A comment changes no shape.
     ByAir,
     BySea,
 }

@@ -202,13 +202,15 @@ impl Found {
             let ids = (1..).map(|n| {
                 format!("{role}Own{}", if n == 1 { String::new() } else { n.to_string() })
             });
-            let id = ids.into_iter().find(|id| !all.contains_key(&**id)).unwrap_or_default();
+            let own = &source.template["Resources"];
+            let is_free = |id: &String| !all.contains_key(&**id) && own.get(&**id).is_none();
+            let id = ids.into_iter().find(is_free).unwrap_or_default();
             let condition = written.get(&**role).and_then(|role| role.get("Condition"));
             let condition = condition.map(|it| format!("    Condition: {}\n", flow(it)));
             let lines = statements.iter().map(|it| format!("          - {}\n", flow(it)));
             format!(
                 "\n  {id}: # what the role allowed besides\n    Type: AWS::IAM::RolePolicy\n{}    Properties:\n      \
-                 RoleName: !Ref {role}\n      PolicyName: own\n      PolicyDocument:\n        Version: \"2012-10-17\"\n        \
+                 RoleName: !Ref {role}\n      PolicyName: {id}\n      PolicyDocument:\n        Version: \"2012-10-17\"\n        \
                  Statement:\n{}",
                 condition.unwrap_or_default(),
                 lines.collect::<String>()

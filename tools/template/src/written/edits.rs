@@ -80,14 +80,14 @@ impl Compared<'_> {
         let lost = |why: &str| vec![Change::Lost(format!("{name} of {id}: {why}"))];
         let any = self.any.get(name);
         let Some(is) = is else {
-            let why = match way_out(self.section, name) {
-                Some(way_out) => format!("it is gone: {way_out}"),
-                None => format!(
-                    "it is gone; to leave it out, {}",
-                    setting(id, name, "!Ref \"AWS::NoValue\"")
-                ),
-            };
-            return vec![Change::Lacks(format!("{name} of {id}: {why}"))];
+            let what = format!("{name} of {id}: it is gone");
+            return vec![match way_out(self.section, name) {
+                Some(way_out) => Change::Lost(format!("{what}: {way_out}")),
+                None => {
+                    let setting = setting(id, name, "!Ref \"AWS::NoValue\"");
+                    Change::Lacks(format!("{what}; to leave it out, {setting}"))
+                }
+            }];
         };
         let nothing = Value::Mapping(Mapping::new());
         match (name, way_out(self.section, name)) {
@@ -108,7 +108,7 @@ impl Compared<'_> {
             ("Policies", _) => self.policies(is, was, any),
             // Streams of logs that this stack has not.
             ("Events", Some(way_out)) if without(is, any.unwrap_or(&nothing)).is_none() => {
-                vec![Change::Lacks(format!("{name} of {id}: they lack something: {way_out}"))]
+                vec![Change::Lost(format!("{name} of {id}: they lack something: {way_out}"))]
             }
             (_, Some(_)) if any == Some(is) => Vec::new(),
             (_, Some(way_out)) => lost(way_out),

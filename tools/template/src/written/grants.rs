@@ -50,6 +50,10 @@ pub(super) fn of_role(template: &Value, role: &str) -> BTreeSet<Grant> {
     let mut grants = BTreeSet::new();
     for statement in statements.flatten().filter(|statement| statement["Effect"] == "Allow") {
         let together = !statement["Condition"]["ForAnyValue:StringEquals"].is_null();
+        // With another condition it allows less.
+        if statement["Condition"].as_object().is_some_and(|all| all.len() > usize::from(together)) {
+            continue;
+        }
         for resource in each(&statement["Resource"]) {
             let named = resource["!GetAtt"].as_str().or(resource["!Sub"].as_str());
             let named = named.unwrap_or_default().replace(['$', '{', '}'], "");

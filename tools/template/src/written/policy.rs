@@ -24,7 +24,8 @@ pub(super) fn is_covered(statement: &Value, by: &[&Value]) -> bool {
     };
     let all = |list: &str| statement.get(list).map(each).unwrap_or_default();
     if LISTS.iter().any(|list| statement.get(*list).is_none()) {
-        return by.iter().any(|other| rest(other) == rest(statement));
+        let is_same = |other: &&&Value| LISTS.iter().all(|it| other.get(*it) == statement.get(*it));
+        return by.iter().filter(is_same).any(|other| rest(other) == rest(statement));
     }
     all("Action").into_iter().all(|action| {
         all("Resource").into_iter().all(|resource| {
