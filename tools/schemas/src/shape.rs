@@ -67,9 +67,9 @@ pub enum Shape {
     },
     /// An object with only these members, by name.
     Object(BTreeMap<String, Member>),
-    /// One of several objects. The member `tag` names the one whose members the rest has. Without a tag, the object has
-    /// one member, whose name is that of the shape of its value. In place of a null value there is only the name, as a
-    /// string.
+    /// One of several objects. The member `tag` has the name of the object, and the rest is the object's own. Without a
+    /// tag, there is one member: the name, with the rest as its value. If the rest is null, there is only the name, as
+    /// a string.
     OneOf {
         /// The member that names the object.
         tag: Option<String>,
