@@ -366,7 +366,7 @@ mod tests {
         let asked = asked.map(|asked| (asked.operation, asked.request)).collect();
         let asked = [("index-events".to_owned(), asked)];
         assert_eq!(lines(&template, &world.tables, &asked).unwrap(), [""; 0]);
-        // The checks of views publish events of their own.
+        // The checks of views publish their own events.
         world.publish(noted(&["a"], 0)).await;
         world.project().await;
     }
