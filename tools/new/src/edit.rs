@@ -78,7 +78,8 @@ pub(crate) fn add_member(text: &str, kind: &str, member: &str) -> Result<String>
         let at = declaration.rfind(&format!("\n    {kind} "))? + 1;
         Some(begin + at + declaration[at..].find('\n')? + 1)
     };
-    // The first view and the first due come after the slices, and the first slice after what the context reads.
+    // The first view and the first due follow the slices, and the first slice follows the events that the context
+    // reads.
     let after = match kind {
         "view" | "due" => "slice",
         _ => "reads",

@@ -107,7 +107,8 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
     write_samples(plan, slice, &values, cause.as_ref())
 }
 
-/// Fails if the name of the slice's binary or an id in the template is taken. Cargo builds all binaries into one folder.
+/// Fails if the name of the slice's binary or its id in the template is taken. Cargo builds all binaries into one
+/// folder.
 fn check_binary(plan: &Plan, context: &str, slice: &str) -> Result<()> {
     check_target(slice)?;
     check_id("the slice", slice, &slice.to_pascal_case())?;

@@ -81,7 +81,7 @@ fn model(folder: &Path) -> Model {
 }
 
 #[test]
-fn a_context_on_each_log_is_written_once_around_what_is_there() {
+fn a_context_on_each_log_is_written_once_around_existing_text() {
     let folder = repository();
     let before = files(folder.path());
     let add_all = || {
@@ -161,7 +161,7 @@ fn a_context_on_each_log_is_written_once_around_what_is_there() {
         of_carts.contains("Consumed::CheckedOut { cart_id } => vec![cart_id.clone()]"),
         "{of_carts}"
     );
-    // What a person writes around an event does not matter.
+    // The text that a person writes around an event does not matter.
     let events = folder.path().join("functions/parcels/src/events.rs");
     let text = fs::read_to_string(&events).unwrap();
     let commented = text.replacen(

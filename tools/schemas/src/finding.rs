@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Those who rely on a released thing.
+/// A group that relies on a released thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Audience {
     /// The log keeps events for ever, and decisions read them.

@@ -8,8 +8,8 @@
 //! | a string has another pattern or format | as if it took less, until a person writes the new one into the file |
 //! | a tag, the partition, the separator, or how decisions read the type | refused |
 //! | a type, a version, or a name on which stored things depend is gone | refused |
-//! | a command takes less than before, or has a code less | refused |
-//! | a fold makes something else of what was released, at the same version | refused until the version is raised |
+//! | a command takes less than before, or lacks a code | refused |
+//! | a fold has other results for released histories, at the same version | refused until the version is raised |
 //!
 //! [`compare`] and [`forward`] are functions of two locks. [`check`] also runs the readers and folds on released
 //! events.

@@ -126,7 +126,7 @@ pub struct LockedCommand {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LockedFold {
-    /// The version of what is stored.
+    /// The version of the stored results.
     #[serde(skip_serializing_if = "is_zero")]
     pub version: u32,
     /// The types of events that it reads. A kept state is not read after a change of these types or their versions, so

@@ -102,7 +102,7 @@ impl World {
         Self::of(&template())
     }
 
-    /// It has an event table, whatever the template has.
+    /// A world with the template's tables and an event table.
     fn of(template: &Template) -> Self {
         let tables = tables(template);
         let all: BTreeSet<_> = tables.iter().copied().chain([EVENTS]).collect();

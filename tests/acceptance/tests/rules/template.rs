@@ -93,8 +93,8 @@ fn functions_that_wait_for_readers_have_reserved_concurrency_that_a_parameter_sw
     }
 }
 
-/// The function's own lines have no `span_id`, so the subscription does not send them. It has only variables that it
-/// reads.
+/// The function's own lines have no `span_id`, so the subscription does not send them. The function has exactly the
+/// variables that it reads.
 #[test]
 fn the_spans_of_the_log_are_sent_if_a_parameter_says_where_to() {
     for template in templates() {

@@ -239,7 +239,7 @@ fn a_fold_that_has_changed_needs_another_version() {
     refused::<panicking::All>(&mut book, "A fold panics", &released);
     refused::<unordered::All>(&mut book, "A fold is never the same", &released);
 
-    // Another build is compared with what this one has released, too.
+    // `changed_folds` compares another build with this build's lock, too.
     let stack = Stack::of::<counted::All>().expect("it does not contradict itself");
     let readers = Readers::of::<counted::All>();
     let found = changed_folds(&stack, &readers, "shelf", &released);

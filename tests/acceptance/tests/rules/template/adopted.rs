@@ -142,7 +142,7 @@ fn the_parts_of_a_team_in_an_old_template_are_kept_or_named() {
     let (_, place) = read(&application);
     let mut old = include_str!("old_stack.yaml").to_owned();
     for (from, to) in [
-        // Two statements of the slices' role, of which one denies.
+        // Statements of the slices' role. The last one denies.
         (
             "        - PolicyName: dcb-log\n          PolicyDocument:\n            Version: \"2012-10-17\"\n            Statement:\n",
             "        - PolicyName: dcb-log\n          PolicyDocument:\n            Version: \"2012-10-17\"\n            Statement:\n              \

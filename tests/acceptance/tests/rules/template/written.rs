@@ -7,7 +7,7 @@ use ringfence_acceptance::{Application, applications};
 use ringfence_template::written::{StackPlace, adopted, edits, written};
 use serde_json::{Value, json};
 
-/// The most lines outside of the marks, by the folder of the stack. People maintain those.
+/// The most lines outside of the marks, by the folder of the stack. People maintain these lines.
 const BY_HAND_MAX: [(&str, usize); 3] = [("", 150), ("projects", 150), ("starter", 60)];
 
 pub(super) fn read(application: &Application) -> (String, StackPlace) {
