@@ -50,8 +50,7 @@ impl Source<'_> {
     }
 
     /// The product of the polls of mappings, which is 0 if one has stopped. A mapping that a condition leaves out
-    /// counts as
-    /// 1.
+    /// counts as 1.
     fn polls(&self, mappings: &[(&str, String)]) -> String {
         let ids = mappings.iter().map(|(_, mapping)| mapping.to_lower_camel_case());
         if mappings.iter().all(|(function, _)| self.condition(function).is_none()) {
