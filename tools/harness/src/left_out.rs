@@ -1,4 +1,4 @@
-//! Tests that need a program which the machine may lack.
+//! Reports tests that need a program which the machine lacks.
 
 use std::env;
 use std::io::{Write, stderr};

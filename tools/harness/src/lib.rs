@@ -1,4 +1,5 @@
-//! What tests of every room stand on: how far a test goes, and programs from npm and pip that the machine may not have.
+//! Shared tools of the tests in all rooms: the bounds of tests, and programs from npm and pip that the machine may
+//! lack.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod left_out;
@@ -12,7 +13,7 @@ pub use pip::PipProgram;
 /// The variable with which `cargo proof` makes tests run to their full bound.
 pub const PROOF: &str = "RINGFENCE_PROOF";
 
-/// How far a test goes that grows with its bound: `quick` in `cargo test`, `full` in `cargo proof`.
+/// The bound of a test: `quick` in `cargo test`, `full` in `cargo proof`.
 #[must_use]
 pub fn bound<T>(quick: T, full: T) -> T {
     if std::env::var_os(PROOF).is_some() { full } else { quick }

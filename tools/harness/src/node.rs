@@ -33,8 +33,8 @@ impl NodeProgram {
         Self { name, source, folder, installed: OnceCell::const_new() }
     }
 
-    /// Installs the packages, once for each state of the files, and starts the driver. `None` on a machine that can't
-    /// run it, which is written to standard error once.
+    /// Installs the packages, once for each state of the files, and starts the driver. `None` if the machine can't run
+    /// it. Then the reason is written to standard error once.
     ///
     /// # Panics
     /// On such a machine, if the program is required.

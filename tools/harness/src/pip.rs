@@ -21,8 +21,8 @@ pub struct PipProgram {
 }
 
 impl PipProgram {
-    /// The program's path. Installs the program if needed. `None` on a machine that can't run it, which is written to
-    /// standard error.
+    /// The program's path. Installs the program if needed. `None` if the machine can't run it. Then the reason is
+    /// written to standard error.
     ///
     /// # Panics
     /// On such a machine, if the program is required.

@@ -33,7 +33,7 @@ impl Log {
     }
 }
 
-/// A context that is there.
+/// An existing context.
 pub(crate) struct Found {
     /// Its crate's folder.
     pub(crate) folder: String,
@@ -44,7 +44,7 @@ pub(crate) struct Found {
     pub(crate) state: Option<String>,
 }
 
-/// The context of this name, if it is there.
+/// The context of this name, if it exists.
 pub(crate) fn find(plan: &Plan, context: &str) -> Result<Option<Found>> {
     let folder = format!("functions/{context}");
     let lib = format!("{folder}/src/lib.rs");
@@ -74,7 +74,7 @@ pub(crate) fn find(plan: &Plan, context: &str) -> Result<Option<Found>> {
 /// The context of this name.
 ///
 /// # Errors
-/// It is not there. The error names one with a similar name, and says how to make it.
+/// It does not exist. The error names similar contexts, and says how to make this one.
 pub(crate) fn existing(plan: &Plan, context: &str) -> Result<Found> {
     if let Some(found) = find(plan, context)? {
         return Ok(found);
@@ -89,7 +89,7 @@ pub(crate) fn existing(plan: &Plan, context: &str) -> Result<Found> {
     )
 }
 
-/// The names of the contexts that are there.
+/// The names of the existing contexts.
 pub(crate) fn all(plan: &Plan) -> Vec<String> {
     let folders = fs::read_dir(plan.root().join("functions")).into_iter().flatten().flatten();
     let names = folders.map(|folder| folder.file_name().to_string_lossy().into_owned());
@@ -175,7 +175,7 @@ fn write_source(plan: &mut Plan, context: &str, log: Log) {
     plan.create(&format!("functions/{context}/src/events.rs"), &events);
 }
 
-/// Lets a context's crate depend on a library of the workspace.
+/// Adds a library of the workspace to the dependencies of a context's crate.
 pub(crate) fn depend(plan: &mut Plan, context: &str, library: &str) -> Result<()> {
     let manifest = format!("functions/{context}/Cargo.toml");
     let line = format!("{library}.workspace = true");

@@ -1,4 +1,4 @@
-//! An event as its context declares it, which commands name by a flag.
+//! An event that a command names by a flag, as its context declares it.
 
 use anyhow::{Context, Result};
 
@@ -14,9 +14,9 @@ pub(crate) struct Declared {
     pub(crate) event_type: String,
     /// Its first field that ends in `_id`.
     pub(crate) id: Option<String>,
-    /// Whether the payload has that field. A log of single streams leaves out the one that names the stream.
+    /// Whether the payload has this field. A log of single streams leaves out the field that names the stream.
     pub(crate) in_payload: bool,
-    /// Whether that field alone is the partition.
+    /// Whether this field alone is the partition.
     pub(crate) is_partition: bool,
     pub(crate) fields: Vec<EventField>,
 }

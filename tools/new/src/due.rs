@@ -1,5 +1,5 @@
-//! Adds a slice whose command is sent at a time after an event: its file, and its lines in the list. All else is as for
-//! any slice.
+//! Adds a slice whose command is sent at a time after an event: its file, and its lines in the list. Everything else is
+//! the same as for other slices.
 
 use std::str::FromStr;
 
@@ -12,14 +12,14 @@ use crate::names::Deed;
 use crate::plan::{Plan, fill};
 use crate::source::EventField;
 
-/// How the file of such a slice says the time.
+/// The text before the time in the file of such a slice.
 const AFTER: &str = "const AFTER_MS: u64 = ";
 
 /// A time after an event, such as 15m.
 #[derive(Clone, Debug)]
 pub(crate) struct After {
     text: String,
-    /// In milliseconds, as a person writes it in Rust.
+    /// The milliseconds, as a person writes them in Rust.
     ms: String,
 }
 
@@ -46,16 +46,16 @@ impl FromStr for After {
     }
 }
 
-/// When a command is sent: so long after an event of its own context.
+/// The event of the slice's own context after which the command is sent, and the time between them.
 pub(crate) struct Begin {
     after: After,
     event_type: String,
-    /// The field of the event that names what the command is about, and its type.
+    /// The field of the event that names the thing of the command, and its type.
     pub(crate) id: String,
     pub(crate) id_type: String,
     /// The fields of an event in a case.
     fields: String,
-    /// What marks the id where the payload does not have it.
+    /// The attribute of the id if the payload does not have it.
     mark: &'static str,
 }
 
@@ -84,8 +84,8 @@ impl Begin {
         Ok(Self { after, event_type: event.event_type, id, id_type, fields, mark })
     }
 
-    /// Fails if the slice is there, in a file with this text, and is due after another time. What a person has written in
-    /// place of the time may be of any form.
+    /// Fails if the existing slice, in a file with this text, is due after another time. A person may have replaced the
+    /// time by any other code.
     pub(crate) fn check_there(&self, text: &str, file: &str) -> Result<()> {
         let found = text.split_once(AFTER).and_then(|(_, rest)| rest.split_once(';'));
         let Self { after: After { ms, .. }, .. } = self;
@@ -123,14 +123,14 @@ impl Begin {
             ("fields", &*self.fields),
         ];
         let mark = if self.mark.is_empty() { String::new() } else { format!("{}\n", self.mark) };
-        // A line of its own, or none.
+        // The mark has a separate line. Without a mark there is no line.
         let source = include_str!("../files/due.rs").replace("        __mark__\n", &mark);
         plan.create(file, &fill(&fill(&source, &own), values));
         Ok(())
     }
 }
 
-/// A value of a type for a case. Types that are made of texts have one for `1`.
+/// A value of a type for a case. Types that are made from texts accept `1`.
 fn value(of: &str, is_id: bool) -> String {
     let is_number = |of: &str| of.starts_with(['u', 'i']) && of[1..].parse::<u8>().is_ok();
     match of {

@@ -1,9 +1,9 @@
-//! Changes to the text of files. What a person wrote around them stays as it is.
+//! Changes to the text of files. The text that a person wrote around them stays as it is.
 
 use anyhow::{Context, Result};
 
-/// Inserts a line before the first of `lines` that sorts after it, else after the last of them. `key` says by
-/// what a line is sorted, and is `None` for a line of another kind.
+/// Inserts a line before the first line that sorts after it, else after the last one. `key` returns the sort key of a
+/// line, and `None` for a line of another kind.
 fn insert_sorted(text: &str, line: &str, key: impl Fn(&str) -> Option<String>) -> Option<String> {
     let own = key(line)?;
     let lines: Vec<&str> = text.lines().collect();
@@ -15,7 +15,7 @@ fn insert_sorted(text: &str, line: &str, key: impl Fn(&str) -> Option<String>) -
     Some(lines.join("\n") + "\n")
 }
 
-/// Whether the text has this name, and not only as a part of others.
+/// Whether the text has this name, and not only as a part of other names.
 pub(crate) fn names(text: &str, name: &str) -> bool {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name)
 }
@@ -39,7 +39,7 @@ pub(crate) fn add_module(text: &str, module: &str) -> Result<String> {
     insert_sorted(text, &line, key).with_context(|| format!("finds no modules: write `{line}`"))
 }
 
-/// Adds `pub mod <module>;` to the module `views` of a crate, which is after the other modules.
+/// Adds `pub mod <module>;` to the module `views` of a crate. `views` is after the other modules.
 pub(crate) fn add_view_module(text: &str, module: &str) -> Result<String> {
     const HEAD: &str = "pub mod views {\n";
     let line = format!("    pub mod {module};");
@@ -78,7 +78,8 @@ pub(crate) fn add_member(text: &str, kind: &str, member: &str) -> Result<String>
         let at = declaration.rfind(&format!("\n    {kind} "))? + 1;
         Some(begin + at + declaration[at..].find('\n')? + 1)
     };
-    // The first view and the first due come after the slices, and the first slice after what the context reads.
+    // The first view and the first due follow the slices, and the first slice follows the events that the context
+    // reads.
     let after = match kind {
         "view" | "due" => "slice",
         _ => "reads",
@@ -107,7 +108,8 @@ pub(crate) fn add_dependency(text: &str, line: &str) -> Result<String> {
     Ok(format!("{}{entries}{}", &text[..begin], &text[end..]))
 }
 
-/// Adds a program of `src/bin` to a crate's manifest. Without tests of its own it is not linked for them a second time.
+/// Adds a program of `src/bin` to a crate's manifest. The program has no tests, so cargo does not link it again for
+/// tests.
 pub(crate) fn add_binary(text: &str, name: &str) -> String {
     match text.contains(&format!("[[bin]]\nname = \"{name}\"\n")) {
         true => text.to_owned(),
@@ -115,7 +117,7 @@ pub(crate) fn add_binary(text: &str, name: &str) -> String {
     }
 }
 
-/// Adds a variant to an enum, or a field to a struct: `of` is `enum OrderEvent` or the like.
+/// Adds a variant to an enum, or a field to a struct. `of` is its declaration, such as `enum OrderEvent`.
 pub(crate) fn add_entry(text: &str, of: &str, entry: &str) -> Result<String> {
     let missing = || format!("finds no `pub {of}`: write `{entry}` into it");
     let begin = text.find(&format!("pub {of} {{")).with_context(missing)?;
@@ -124,7 +126,7 @@ pub(crate) fn add_entry(text: &str, of: &str, entry: &str) -> Result<String> {
     Ok(format!("{before}\n    {entry}\n{}", &text[end..]))
 }
 
-/// Adds an arm to the `match event` in `fn evolve`. Its event sets `field` of the state, or changes nothing.
+/// Adds an arm to the `match event` in `fn evolve`. Its event sets `field` of the state.
 pub(crate) fn add_arm(text: &str, pattern: &str, field: &str) -> Result<String> {
     let missing = || format!("finds no `match event` in `fn evolve`: write an arm for `{pattern}`");
     let evolve = text.find("fn evolve(").with_context(missing)?;
@@ -134,7 +136,7 @@ pub(crate) fn add_arm(text: &str, pattern: &str, field: &str) -> Result<String> 
     let parameter = parameter.trim().trim_start_matches("mut ");
     let begin = evolve + text[evolve..].find("match event {").with_context(missing)?;
     let end = begin + end_of_block(&text[begin..]).with_context(missing)?;
-    // Where the parameter is given back after the match, arms change it and have no value.
+    // If the function returns the parameter after the match, the arms change the parameter and have no value.
     let rest = text[end + 1..].trim_start();
     let value = match rest.starts_with(parameter) {
         true => format!("{parameter}.{field} = true,"),
@@ -147,7 +149,7 @@ pub(crate) fn add_arm(text: &str, pattern: &str, field: &str) -> Result<String> 
     Ok(if is_mut { text } else { text.replacen("fn evolve(", "fn evolve(mut ", 1) })
 }
 
-/// Where the first block of the text ends, at its closing brace.
+/// The place of the closing brace of the text's first block.
 fn end_of_block(text: &str) -> Option<usize> {
     let mut depth = 0;
     for (at, c) in text.char_indices() {

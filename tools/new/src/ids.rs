@@ -1,9 +1,9 @@
-//! The ids in a template that are not names of slices, reactors and contexts.
+//! The ids in a template that do not come from names of slices, reactors and contexts.
 
 use anyhow::{Result, ensure};
 
-/// What `ringfence template` writes for some stack besides functions of slices and reactors, and roles of them:
-/// parameters, resources, and the mappings that SAM makes. A test of the template compares them.
+/// The ids that `ringfence template` writes for some stack, without functions and roles of slices and reactors. They
+/// are ids of parameters, resources, and the mappings that SAM makes. A test of the template compares them.
 const WRITTEN: &str = "
     AggregateStreamArn AggregateTable AggregateTableArn AggregateTableName AggregateTableStreamArn
     AlarmTopicArn Api ApiLogs Architecture AutomationsDeadLetters AutomationsDeadLettersPolicy
@@ -23,19 +23,20 @@ const WRITTEN: &str = "
     StreamsBehind ViewTable ViewTableArn ViewTableName ViewsBehind
 ";
 
-/// The ids that `ringfence template` writes for any stack.
+/// The ids that `ringfence template` writes for some stack.
 pub fn written_ids() -> impl Iterator<Item = &'static str> {
     WRITTEN.split_whitespace()
 }
 
-/// Whether `ringfence template` writes something of this id for any stack. Alarms on more functions than fit have numbers.
+/// Whether `ringfence template` writes this id for some stack. If an alarm has too many functions, there are more
+/// alarms with numbers in their ids.
 #[must_use]
 pub fn is_written(id: &str) -> bool {
     let id = id.trim_end_matches(|c: char| c.is_ascii_digit());
     written_ids().any(|written| written == id)
 }
 
-/// Refuses a name whose id in the template is something else there, now or when the stack needs that.
+/// Refuses a name whose id `ringfence template` writes for another thing, now or when the stack needs that thing.
 ///
 /// # Errors
 /// Names the id.

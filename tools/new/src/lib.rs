@@ -1,8 +1,8 @@
-//! `ringfence new`, `new-context`, `new-slice`, `new-view` and `new-version`: what is to be written everywhere for a
-//! stack, a context, a slice, a view or a version of an event.
+//! `ringfence new`, `new-context`, `new-slice`, `new-view` and `new-version`: they write all parts of a stack, a
+//! context, a slice, a view or a version of an event.
 //!
-//! They change text, so that what a person wrote around it stays. A second run changes nothing: a part that is
-//! there is left as it is, and a part that is missing is written.
+//! They edit text, so everything that a person wrote around a part stays. They write only missing parts, so a second
+//! run changes nothing.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod context;
@@ -50,8 +50,8 @@ pub enum NewCommand {
     /// Adds a slice to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing is
     /// written.
     NewSlice(NewSlice),
-    /// Adds a view of an event to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing is
-    /// written.
+    /// Adds a view of an event to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing
+    /// is written.
     NewView(NewView),
     /// Begins the next version of a type of events: its number, its upcast, and the upcast's test. Status 0: it is
     /// there, 2: error, and nothing is written.
@@ -59,10 +59,11 @@ pub enum NewCommand {
 }
 
 impl NewCommand {
-    /// Writes the files, and returns lines for a person that say which, and what is next.
+    /// Writes the files. Returns lines for a person that name the files and the next steps.
     ///
     /// # Errors
-    /// A name is wrong, what the command needs is not there, or a file can't be written. Then nothing is written.
+    /// A name is wrong, the command needs something that does not exist, or a file can't be written. Then nothing is
+    /// written.
     pub fn run(&self) -> Result<String> {
         match self {
             Self::New(stack) => stack.write(),
@@ -133,10 +134,10 @@ pub struct NewVersion {
     event: String,
 }
 
-/// The folder of the stack that the command is called in.
+/// The folder of the stack in which the command runs.
 ///
 /// # Errors
-/// It is called elsewhere.
+/// The command runs elsewhere.
 pub fn root() -> Result<PathBuf> {
     let here = env::current_dir().context("there is no working directory")?;
     let is_stack = |folder: &&Path| {
@@ -153,13 +154,13 @@ pub fn root() -> Result<PathBuf> {
 }
 
 impl NewStack {
-    /// Writes the stack into its folder, and returns lines that name the files and say what is next.
+    /// Writes the stack into its folder. Returns lines that name the files and the next steps.
     ///
     /// # Errors
     /// The folder is not empty, its name is not in kebab case, or a file can't be written. Then nothing is written.
     pub fn write(&self) -> Result<String> {
         let Self { folder, source, auth } = self;
-        // `.` is a folder with a name too.
+        // The folder of `.` has a name too.
         let found = folder.canonicalize().unwrap_or_else(|_| folder.clone());
         let name = found.file_name().unwrap_or_default().to_string_lossy();
         let is_empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
@@ -243,7 +244,7 @@ impl NewVersion {
     }
 }
 
-/// Writes the files of a plan. Returns lines that name them, and after an empty line what is next.
+/// Writes the files of a plan. Returns lines that name them, an empty line, and the next steps.
 fn write(plan: Plan, next: &str) -> Result<String> {
     let root = plan.root().to_owned();
     let written = plan.write()?;
@@ -251,10 +252,10 @@ fn write(plan: Plan, next: &str) -> Result<String> {
     Ok(format!("{written}\n{next}"))
 }
 
-/// Lets cargo write into its lock file what the manifests say, so that the first build does not change it.
+/// Lets cargo write the dependencies of the manifests into its lock file, so the first build does not change the file.
 fn settle_lock(root: &Path) {
     let mut cargo = process::Command::new("cargo");
     cargo.args(["update", "--workspace", "--offline"]).current_dir(root);
-    // Without an index of the dependencies on this machine it can't. Then the first build does it.
+    // Cargo needs an index of the dependencies on this machine. Without one, the first build changes the lock file.
     let _ = cargo.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
 }

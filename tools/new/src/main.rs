@@ -1,4 +1,4 @@
-//! `ringfence-new`: creates a new stack where there is none, and so no `ringfence` of a stack.
+//! `ringfence-new`: creates a new stack where no stack exists, and so no `ringfence` program of one.
 
 use std::process::ExitCode;
 

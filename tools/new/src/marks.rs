@@ -1,5 +1,5 @@
-//! The marks around what `ringfence template` writes into a template: a pair in each of its sections. The closing mark has
-//! a hash of what stands between them, so that an edit by hand is seen and not lost.
+//! The marks around the text that `ringfence template` writes into a template: a pair in each of its sections. The
+//! closing mark has a hash of the text between them, so an edit by hand is found and not lost.
 
 const BEGIN: &str = "  # --- written by ringfence template; settings: Metadata, Ringfence ---\n";
 const END: &str = "  # --- end ";
@@ -7,22 +7,22 @@ const END: &str = "  # --- end ";
 /// A section of a template, such as `Resources`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section<'t> {
-    /// Its name; empty for the lines before the first one.
+    /// Its name; empty for the lines before the first section.
     pub name: &'t str,
-    /// Its lines up to the opening mark; without marks its first line.
+    /// Its lines up to the opening mark; without marks, its first line.
     pub before: &'t str,
-    /// What is written, if it has marks.
+    /// The block between its marks, if it has marks.
     pub block: Option<Block<'t>>,
-    /// The lines after the closing mark; without marks all but the first.
+    /// The lines after the closing mark; without marks, all lines after the first.
     pub after: &'t str,
 }
 
-/// What stands between two marks.
+/// The text between two marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block<'t> {
     /// The lines.
     pub body: &'t str,
-    /// Whether they are as they were written.
+    /// Whether the hash shows that nobody has edited them.
     pub is_intact: bool,
 }
 
@@ -56,13 +56,13 @@ fn section(text: &str) -> Section<'_> {
     }
 }
 
-/// What is to stand in a section, between its marks.
+/// A written text with its marks.
 #[must_use]
 pub fn sealed(body: &str) -> String {
     format!("{BEGIN}{body}{}", mark_of(body))
 }
 
-/// The template with the hashes of what its blocks have become.
+/// The template with new hashes of its blocks.
 pub(crate) fn resealed(text: &str) -> String {
     let sections = sections(text).into_iter().map(|Section { before, block, after, .. }| {
         let block = block.map_or_else(String::new, |block| sealed(block.body));
@@ -71,7 +71,7 @@ pub(crate) fn resealed(text: &str) -> String {
     sections.collect()
 }
 
-/// The closing mark. Its hash is FNV-1a, which needs no library.
+/// The closing mark of a text. Its hash is FNV-1a, which needs no library.
 fn mark_of(body: &str) -> String {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     format!("{END}{:08x} ---\n", body.bytes().fold(0x811c_9dc5, step))

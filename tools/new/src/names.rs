@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use anyhow::{Result, ensure};
 use heck::{ToPascalCase, ToSnakeCase};
 
-/// Names that are more alike than this are similar. Equal names have 1.
+/// Names are similar if their likeness is above this. Equal names have a likeness of 1.
 const NEAR: f64 = 0.85;
-/// Most similar names to show.
+/// The most similar names that are shown.
 const NAMES_MAX: usize = 2;
 
-/// The longest name. Lambda's names of functions end there too.
+/// The most bytes of a name. Lambda has the same limit for names of functions.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Words that no module and no crate can have as its name.
+/// Words that modules and crates can't have as names.
 const KEYWORDS: [&str; 51] = [
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
     "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
@@ -62,13 +62,13 @@ pub(crate) const TYPES: [&str; 33] = [
 /// Crates that come with Rust, that every context depends on, or that test a stack.
 const CRATES: [&str; 7] = ["alloc", "core", "proc-macro", "ringfence", "std", "test", "tests"];
 
-/// Folders of cargo in `target/`, which no binary can have as its name.
+/// Folders of cargo in `target/`. A binary can't have such a name.
 const CARGO_FOLDERS: [&str; 4] = ["build", "deps", "examples", "incremental"];
 
-/// Files of a context's crate that are not a slice's: cargo takes `main.rs` for a program, and `views` has the views.
+/// Files of a context's crate that can't be a slice's: cargo builds `main.rs` as a program, and `views` has the views.
 const MODULES: [&str; 2] = ["main", "views"];
 
-/// Verbs whose past participle does not end in `ed`, or doubles the last letter of a second syllable.
+/// Verbs whose past participle does not follow the rules of [`participle`].
 const IRREGULAR: [(&str, &str); 58] = [
     ("admit", "admitted"),
     ("begin", "begun"),
@@ -136,7 +136,7 @@ const PARTICLES: [&str; 10] = ["at", "down", "for", "from", "in", "off", "on", "
 /// Refuses a name that is not in kebab case.
 ///
 /// # Errors
-/// Says what is wrong with the name, and what a name looks like.
+/// The name has another form. The error shows a right one.
 pub(crate) fn check(what: &str, name: &str) -> Result<()> {
     let is_word = |word: &str| {
         let begins = word.starts_with(|c: char| c.is_ascii_lowercase());
@@ -159,10 +159,10 @@ pub(crate) fn check(what: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a name whose path the API has already.
+/// Refuses a name whose path the API uses already.
 ///
 /// # Errors
-/// Says whose path it is.
+/// The API has the path. The error says for what.
 pub(crate) fn check_path(what: &str, name: &str) -> Result<()> {
     ensure!(
         name != "commands",
@@ -171,10 +171,10 @@ pub(crate) fn check_path(what: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a name whose type would be in the way of another type of its file.
+/// Refuses a name whose type would conflict with another type of its file.
 ///
 /// # Errors
-/// Names the type.
+/// The file has the type. The error names it.
 pub(crate) fn check_type(what: &str, name: &str, others: &[&str]) -> Result<()> {
     let own = name.to_pascal_case();
     ensure!(
@@ -184,10 +184,10 @@ pub(crate) fn check_type(what: &str, name: &str, others: &[&str]) -> Result<()> 
     Ok(())
 }
 
-/// Refuses a name that a crate has already.
+/// Refuses the name of an existing crate.
 ///
 /// # Errors
-/// Names the crate.
+/// The crate exists. The error names it.
 pub(crate) fn check_crate(name: &str) -> Result<()> {
     ensure!(
         !CRATES.contains(&name),
@@ -196,10 +196,10 @@ pub(crate) fn check_crate(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a name that no binary can have.
+/// Refuses a name that a binary can't have.
 ///
 /// # Errors
-/// Says what has the name.
+/// The name is taken. The error says by what.
 pub(crate) fn check_target(name: &str) -> Result<()> {
     ensure!(
         !CARGO_FOLDERS.contains(&name),
@@ -245,16 +245,16 @@ pub(crate) fn id_type(noun: &str) -> String {
     format!("\nringfence::id_type!({name}Id, \"names {article} {thing}\");\n")
 }
 
-/// What a slice does, as its name says it.
+/// The thing and the event of a slice, as its name suggests.
 pub(crate) struct Deed {
-    /// The thing that it is done to, such as `order`.
+    /// The thing that the slice changes, such as `order`.
     pub(crate) noun: String,
     /// The event, such as `OrderCancelled`.
     pub(crate) event: String,
 }
 
 impl Deed {
-    /// Of the slice `name`. Where the name has no thing, it is the context's name in the singular.
+    /// The deed of the slice `name`. If the name has no thing, the thing is the context's name in the singular.
     pub(crate) fn of(context: &str, name: &str) -> Self {
         let mut words: Vec<&str> = name.split('-').collect();
         let verb = words.remove(0);
@@ -270,7 +270,7 @@ impl Deed {
                 .collect()
         };
         let event = match () {
-            // Without the thing before it, the event of `set-up` would have the slice's own name.
+            // Without the noun in front, the event of `set-up` would have the slice's own name.
             () if past == verb => joined([&noun, &past, &particles]),
             () if particles.is_empty() => joined([&thing, &past, ""]),
             () => joined([&past, &particles, &thing]),

@@ -1,4 +1,4 @@
-//! The files that a command is about to write. They are computed whole before the first is written.
+//! The files that a command will write. All of them are computed before the first is written.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -28,9 +28,9 @@ impl Plan {
         &self.root
     }
 
-    /// The manifests of all crates in the workspace, which may have other stacks, and those of this stack.
+    /// The manifests of this stack and of all crates in the workspace, which may have other stacks.
     pub(super) fn manifests(&self) -> BTreeMap<PathBuf, String> {
-        // A new stack is a workspace of its own.
+        // A new stack is a separate workspace.
         let is_workspace = |folder: &&Path| {
             let manifest = fs::read_to_string(folder.join("Cargo.toml"));
             **folder == *self.root && self.has("Cargo.toml")
@@ -44,7 +44,7 @@ impl Plan {
         found
     }
 
-    /// Whether the file is there, or will be.
+    /// Whether the file exists, or will exist.
     pub(crate) fn has(&self, path: &str) -> bool {
         self.files.contains_key(Path::new(path)) || self.root.join(path).exists()
     }
@@ -75,7 +75,7 @@ impl Plan {
         fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
     }
 
-    /// Makes a file, unless it is there.
+    /// Makes a file, unless it exists.
     pub(crate) fn create(&mut self, path: &str, text: &str) {
         if !self.has(path) {
             let text = if path.ends_with(".rs") { formatted(text) } else { None }
@@ -84,7 +84,7 @@ impl Plan {
         }
     }
 
-    /// Changes a file. What rustfmt had formatted is formatted again.
+    /// Changes a file. A file that rustfmt had formatted is formatted again.
     pub(crate) fn edit(
         &mut self,
         path: &str,
@@ -102,7 +102,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Writes the files. Returns lines that name each.
+    /// Writes the files. Returns a line for each file.
     ///
     /// # Errors
     /// A file can't be written. Then all files are as they were.
@@ -128,12 +128,12 @@ impl Plan {
         Ok(self.files.keys().zip(before).map(line).collect())
     }
 
-    /// Makes the first files what they were before: a slice that is there in part could not be completed. Folders that
-    /// are empty then go too, because a new stack begins in a folder without any.
+    /// Restores the written files: a second run could not complete a slice that exists in part. Empty folders go too,
+    /// because a new stack needs an empty folder.
     fn take_back(&self, before: Vec<Option<Vec<u8>>>) {
         for (path, before) in self.files.keys().zip(before) {
             let file = self.root.join(path);
-            // If a file can't be put back either, `git status` shows it.
+            // If a file can't be restored either, `git status` shows it.
             let _ = match before {
                 Some(bytes) => fs::write(file, bytes),
                 None => fs::remove_file(file),
@@ -144,7 +144,7 @@ impl Plan {
     }
 }
 
-/// The manifests below a folder, without what is built or hidden.
+/// Adds the manifests below a folder, without built and hidden ones.
 fn add_manifests(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
     for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
@@ -156,8 +156,8 @@ fn add_manifests(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
     }
 }
 
-/// The source as rustfmt writes it, if there is a rustfmt and it understands the source. A command changes some files
-/// several times, and rustfmt takes long to start, so it is asked once for each text.
+/// The source as rustfmt writes it, if the machine has rustfmt and it can parse the source. rustfmt takes long to
+/// start, and a command changes some files several times. So rustfmt runs once for each text.
 fn formatted(source: &str) -> Option<String> {
     static KNOWN: Mutex<BTreeMap<String, Option<String>>> = Mutex::new(BTreeMap::new());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -165,14 +165,14 @@ fn formatted(source: &str) -> Option<String> {
         return formatted.clone();
     }
     let formatted = rustfmt(source);
-    // What it has written stays as it is.
+    // Formatted text stays as it is.
     known().extend(formatted.iter().map(|text| (text.clone(), Some(text.clone()))));
     known().insert(source.to_owned(), formatted.clone());
     formatted
 }
 
 fn rustfmt(source: &str) -> Option<String> {
-    // The one beside cargo, if this runs below cargo: that of rustup first looks for the toolchain, each time.
+    // Under cargo, use the rustfmt beside it. The one of rustup looks for the toolchain at each start.
     let beside = env::var_os("CARGO").map(|cargo| Path::new(&cargo).with_file_name("rustfmt"));
     let mut rustfmt = Command::new(beside.filter(|it| it.exists()).unwrap_or("rustfmt".into()));
     rustfmt.args(["--edition", "2024", "--config", "max_width=100,use_small_heuristics=Max"]);
@@ -183,8 +183,8 @@ fn rustfmt(source: &str) -> Option<String> {
     output.status.success().then(|| String::from_utf8(output.stdout).ok()).flatten()
 }
 
-/// The text with values in place of their names, which stand between two underscores. A line with nothing but
-/// the name of an empty value is left out.
+/// The text with values in place of their names, such as `__name__`. A line that has only the name of an empty value is
+/// left out.
 pub(crate) fn fill(text: &str, values: &[(&str, &str)]) -> String {
     let mut filled = text.to_owned();
     for (name, value) in values {

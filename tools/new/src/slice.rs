@@ -16,21 +16,21 @@ use crate::plan::{Plan, fill};
 struct Cause {
     context: String,
     event_type: String,
-    /// The field of the event that names what the command is about.
+    /// The field of the event that names the thing of the command.
     field: String,
-    /// Whether the payload has the field; otherwise the event's stream says it.
+    /// Whether the payload has the field. Otherwise the event's stream has the id.
     in_payload: bool,
     /// The partition of the event in the sample.
     partition: String,
 }
 
-/// What a slice's command comes from, beside callers.
+/// The source of a slice's command besides callers.
 pub(crate) enum Begins<'a> {
-    /// From nothing else.
+    /// Only callers.
     WhenSent,
-    /// From this event, `<context>/<Type>`.
+    /// This event, `<context>/<Type>`.
     On(&'a str),
-    /// From a time after this event.
+    /// A time after this event.
     After(After, &'a str),
 }
 
@@ -107,7 +107,8 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
     write_samples(plan, slice, &values, cause.as_ref())
 }
 
-/// A binary is built once, so no other context may have one of this name.
+/// Fails if the name of the slice's binary or its id in the template is taken. Cargo builds all binaries into one
+/// folder.
 fn check_binary(plan: &Plan, context: &str, slice: &str) -> Result<()> {
     check_target(slice)?;
     check_id("the slice", slice, &slice.to_pascal_case())?;
@@ -136,7 +137,7 @@ fn check_binary(plan: &Plan, context: &str, slice: &str) -> Result<()> {
     Ok(())
 }
 
-/// The event that a slice reacts to. Where it has no id, the command's is meant.
+/// The event that a slice reacts to. For an event without an id, the field is the command's id.
 fn cause(plan: &Plan, on: &str, id: &str) -> Result<Cause> {
     let Declared { context, log, event_type, id: found, in_payload, .. } =
         declared(plan, on, "--on")?;
@@ -149,7 +150,7 @@ fn cause(plan: &Plan, on: &str, id: &str) -> Result<Cause> {
     Ok(Cause { context, event_type, field, in_payload, partition })
 }
 
-/// Another event of the same streams, which a person need not change to make one for a case.
+/// Another event of the same streams, for a case. It has only the id, so a person need not add fields.
 fn other_event(
     plan: &Plan,
     found: &Found,
@@ -191,7 +192,7 @@ fn write_source(
         plan.edit(&events, |text| Ok(append(text, &id_type(&deed.noun))))?;
     }
     let lib = format!("{}/src/lib.rs", found.folder);
-    // A state that `new-context` wrote has a field for each event. What a person wrote may be of any form.
+    // A state that `new-context` wrote has a field for each event. A state that a person wrote may have any form.
     let state = format!("struct {}State", found.name);
     let field = deed.field();
     let event = "\n#[derive(Clone, Debug, PartialEq, ringfence::Event)]\npub struct __Event__ {\n    \
@@ -273,7 +274,7 @@ fn value<'v>(values: &[(&str, &'v str)], name: &str) -> &'v str {
     values.iter().find(|(found, _)| *found == name).map(|(_, value)| *value).unwrap_or_default()
 }
 
-/// Plans the samples; the body over HTTP is the command that is invoked directly.
+/// Plans the samples. The body over HTTP is the same as the command of a direct call.
 fn write_samples(
     plan: &mut Plan,
     slice: &str,

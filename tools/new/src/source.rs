@@ -1,5 +1,5 @@
-//! The types of events in a source, and the next version of one. `syn` says where each part is; everything else that a
-//! person wrote stays as it is.
+//! The types of events in a source, and the next version of one. `syn` finds the place of each part. Everything else
+//! that a person wrote stays as it is.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use syn::spanned::Spanned;
 use syn::token::Bracket;
 use syn::{Attribute, Expr, ExprAssign, Field, Item, ItemMod, ItemStruct, Lit, Meta, Path, Token};
 
-/// The names of the module for the tests of a file.
+/// The possible names of the module for the tests of a file.
 const TESTS: [&str; 2] = ["tests", "upcast_tests"];
 
 /// A type that derives `Event`.
@@ -35,7 +35,7 @@ pub(crate) struct EventField {
     pub(crate) is_partition: bool,
 }
 
-/// What a next version adds to a source.
+/// The parts that a next version adds to a source.
 pub(crate) struct Version<'a> {
     /// The name of the upcast.
     pub(crate) upcast: &'a str,
@@ -45,18 +45,18 @@ pub(crate) struct Version<'a> {
     pub(crate) test: &'a str,
 }
 
-/// A source, as text and parsed.
+/// A source, as text and as parsed code.
 pub(crate) struct Source<'t> {
     text: &'t str,
     file: syn::File,
 }
 
-/// A type of events where it is declared.
+/// The declaration of a type of events.
 struct Declaration<'f> {
     item: &'f ItemStruct,
     /// The items of its module, or of the whole source.
     beside: &'f [Item],
-    /// Where that module ends.
+    /// The end of that module.
     end: usize,
 }
 
@@ -74,7 +74,7 @@ impl<'t> Source<'t> {
         Ok(Self { text, file })
     }
 
-    /// Its types of events, in their order.
+    /// The types of events, in their order.
     pub(crate) fn events(&self) -> Vec<EventType> {
         self.declarations().iter().filter_map(|found| self.event(found.item)).collect()
     }
@@ -141,11 +141,11 @@ impl<'t> Source<'t> {
             }
             None => lines += &format!("\n#[upcast({from} = {upcast})]"),
         }
-        // Comments are attributes as well.
+        // Doc comments are attributes as well.
         let attributes = item.attrs.iter().filter(|it| !it.path().is_ident("doc"));
         let after = attributes.map(|it| end_of(it.bracket_token)).next_back().unwrap_or_default();
         edits.push((after..after, lines));
-        // After the upcast before it, which a path may have elsewhere.
+        // The upcast follows the previous one, or the type if the previous one is elsewhere.
         let before = upcasts(item).pop();
         let before = before.as_ref().and_then(|path| function_of(beside, path));
         let after = before.unwrap_or_else(|| item.span().byte_range().end);
@@ -153,7 +153,7 @@ impl<'t> Source<'t> {
         match TESTS.iter().find_map(|name| inline(module(beside, name)?)) {
             Some(closing) => edits.push((closing..closing, format!("\n{test}\n"))),
             None => {
-                // One that is declared has a file for itself.
+                // A declared module without a block has its own file.
                 let is_free = |name: &&&str| module(beside, name).is_none();
                 let name = TESTS.iter().find(is_free).unwrap_or(&TESTS[0]);
                 let trimmed = self.text[..end].trim_end().len();
@@ -217,7 +217,7 @@ fn upcasts(item: &ItemStruct) -> Vec<Path> {
     all(&item.attrs, "upcast").into_iter().filter_map(path).collect()
 }
 
-/// What stands in the parentheses of all attributes of this name.
+/// The entries in the parentheses of all attributes of this name.
 fn all<T: syn::parse::Parse>(attributes: &[Attribute], name: &str) -> Vec<T> {
     let named = attributes.iter().filter(|it| it.path().is_ident(name));
     named.filter_map(listed).flatten().collect()
@@ -238,7 +238,7 @@ fn end_of(bracket: Bracket) -> usize {
     bracket.span.close().byte_range().end
 }
 
-/// Where the function of this name ends.
+/// The end of the function of this path.
 fn function_of(items: &[Item], path: &Path) -> Option<usize> {
     items.iter().find_map(|item| match item {
         Item::Fn(function) if path.is_ident(&function.sig.ident) => {
@@ -255,7 +255,7 @@ fn module<'f>(items: &'f [Item], name: &str) -> Option<&'f ItemMod> {
     })
 }
 
-/// Where a module's block is closed; `None` for a module in another file.
+/// The closing brace of a module's block; `None` for a module in another file.
 fn inline(module: &ItemMod) -> Option<usize> {
     module.content.as_ref().map(|(brace, _)| brace.span.close().byte_range().start)
 }

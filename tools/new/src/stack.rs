@@ -62,13 +62,13 @@ impl Source {
         Ok(Some(found))
     }
 
-    /// The versions of all dependencies that the checkout was tested with.
+    /// The lock file with the versions of all dependencies with which the checkout was tested.
     fn lock(&self) -> Result<Option<String>> {
         let Some(checkout) = self.checkout()? else { return Ok(None) };
         Ok(fs::read_to_string(checkout.join("Cargo.lock")).ok())
     }
 
-    /// Where the checkout builds, if it has.
+    /// The folder into which the checkout builds, if it was built.
     pub(crate) fn target(&self) -> Result<Option<PathBuf>> {
         let target = self.checkout()?.map(|checkout| checkout.join("target"));
         Ok(target.filter(|target| target.is_dir()))
@@ -88,15 +88,15 @@ impl Source {
     }
 }
 
-/// The files of the starter, each with its path in there and its text.
+/// The paths and the texts of the starter's files.
 const STARTER: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/starter.rs"));
 
-/// Plans a stack in an empty folder: the starter under the stack's name, in a workspace of its own.
+/// Plans a stack in an empty folder: the starter under the stack's name, in a separate workspace.
 pub(crate) fn add(plan: &mut Plan, name: &str, source: &Source, auth: Auth) -> Result<()> {
     check("the stack", name)?;
     for (path, text) in STARTER {
         let text = match *path {
-            // People read the name here, and stacks on AWS have it.
+            // People read the name in one file, and stacks on AWS have it from the other.
             "README.md" | "samconfig.toml" => text.replace("starter", name),
             "template.yaml" => {
                 let text =
@@ -116,7 +116,7 @@ pub(crate) fn add(plan: &mut Plan, name: &str, source: &Source, auth: Auth) -> R
     Ok(())
 }
 
-/// How the API of a stack with tokens is set, and the parameters for that.
+/// The setting of the API in a stack with tokens, and its parameters.
 const AUTH: &str = "      Auth: # callers send a token of the issuer; a route names the scopes of which a token needs one
         Authorizers:
           Jwt:
@@ -162,8 +162,8 @@ fn with_tokens(template: &str) -> Result<String> {
     Ok(text)
 }
 
-/// A path or a text of the starter, as it is in a stack that is a workspace of its own. Here the starter shares a
-/// workspace, so its crates and programs have a prefix, and cargo's folder is the one above.
+/// A path or a text of the starter, as a stack in a separate workspace has it. Here the starter shares a workspace, so
+/// its crates and programs have a prefix, and cargo builds into the folder above.
 pub(crate) fn in_own_workspace(text: &str) -> String {
     text.replace("starter-", "").replace("starter_", "").replace("CodeUri: ..", "CodeUri: .")
 }

@@ -1,4 +1,4 @@
-//! In a copy of this repository, which has three stacks, in what a person made of it, and in a new stack.
+//! Runs the commands in a copy of this repository, which has three stacks, in edited copies, and in a new stack.
 
 mod starter;
 
@@ -18,7 +18,7 @@ use crate::slice::{self, Begins};
 use crate::stack::{self, Auth, Source, in_own_workspace};
 use crate::view;
 
-/// Copies a folder, without what is built.
+/// Copies a folder, without built files.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -44,7 +44,7 @@ fn repository() -> TempDir {
     folder
 }
 
-/// A new stack, where the three of this repository are not needed: it has a tenth of their files.
+/// A new stack, for tests that do not need the three of this repository. It has a tenth of their files.
 fn new_stack() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let source = Source::of_checkout(&workspace_root());
@@ -52,7 +52,7 @@ fn new_stack() -> TempDir {
     folder
 }
 
-/// Every file of a folder with its text, by its path in there.
+/// The texts of all files of a folder, by their paths.
 fn files(folder: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -81,7 +81,7 @@ fn model(folder: &Path) -> Model {
 }
 
 #[test]
-fn a_context_on_each_log_is_written_once_around_what_is_there() {
+fn a_context_on_each_log_is_written_once_around_existing_text() {
     let folder = repository();
     let before = files(folder.path());
     let add_all = || {
@@ -96,7 +96,7 @@ fn a_context_on_each_log_is_written_once_around_what_is_there() {
             let on = || Begins::On("carts/CheckedOut");
             run(folder.path(), |plan| slice::add(plan, name, &format!("close-{name}"), on()))
                 .unwrap();
-            // Of an event of its own, and, in a context without slices of its own log, of another's.
+            // A view of the context's own event, and a view of another context's event.
             let (own, of_other) =
                 (format!("{name}/{}Opened", name.to_pascal_case()), "carts/CheckedOut");
             run(folder.path(), |plan| view::add(plan, name, &format!("open-{name}-each"), &own))
@@ -115,7 +115,7 @@ fn a_context_on_each_log_is_written_once_around_what_is_there() {
     add_all();
     let after = files(folder.path());
     for (path, text) in &before {
-        // Lines may be joined to others, so letters are compared, and they keep their order.
+        // Lines may be joined to others, so only the letters are compared, in their order.
         let mut letters = after[path].chars().filter(|c| !c.is_whitespace() && *c != ',');
         let mut kept = text.chars().filter(|c| !c.is_whitespace() && *c != ',');
         assert!(kept.all(|c| letters.any(|found| found == c)), "{path}");
@@ -161,7 +161,7 @@ fn a_context_on_each_log_is_written_once_around_what_is_there() {
         of_carts.contains("Consumed::CheckedOut { cart_id } => vec![cart_id.clone()]"),
         "{of_carts}"
     );
-    // What a person writes around an event does not matter.
+    // The text that a person writes around an event does not matter.
     let events = folder.path().join("functions/parcels/src/events.rs");
     let text = fs::read_to_string(&events).unwrap();
     let commented = text.replacen(
@@ -179,7 +179,7 @@ fn a_context_on_each_log_is_written_once_around_what_is_there() {
 }
 
 #[test]
-fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
+fn a_wrong_addition_is_refused_with_the_way_out_and_nothing_is_written() {
     let folder = repository();
     let before = files(folder.path());
     let slices = [
@@ -261,7 +261,7 @@ fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
     assert_eq!(files(folder.path()), before);
 }
 
-/// A context with a slice, an automation and a view of the event `on`, which another context has.
+/// Adds a context with a slice, and with an automation and a view of the event `on` of another context.
 fn add_rooms(folder: &Path, log: Log, on: &str) {
     let add = || {
         run(folder, |plan| context::add(plan, "rooms", log)).unwrap();
@@ -340,7 +340,7 @@ fn if_a_file_can_not_be_written_all_are_as_they_were() {
     let before = files(folder.path());
     let mut plan = Plan::new(folder.path().to_owned());
     slice::add(&mut plan, "rooms", "book-room", Begins::WhenSent).unwrap();
-    // A folder is in the place of the last file.
+    // A folder is in the place of the last file, so writing fails.
     plan.create("zz", "");
     fs::create_dir(folder.path().join("zz")).unwrap();
     let error = plan.write().unwrap_err().to_string();

@@ -1,8 +1,8 @@
-//! Begins the next version of a type of events: its number, the skeleton of its upcast, and a test with a payload that
-//! the lock has.
+//! Begins the next version of a type of events: its number, the skeleton of its upcast, and a test with a payload from
+//! the lock.
 //!
-//! The lock has the shape of each version that was released. So the next one begins once the present one is in the lock,
-//! and a second run finds that it has begun.
+//! The lock has the shape of each released version. The next version can begin when the newest one is in the lock. A
+//! second run finds a version that is not in the lock, so it has begun already.
 
 #[cfg(test)]
 mod tests;
@@ -18,9 +18,9 @@ use crate::names::{check, near};
 use crate::plan::{Plan, fill};
 use crate::source::{EventType, Source, Version};
 
-/// How wide a line of a payload may be, without what closes it.
+/// The most characters of a payload's line, without the closing brackets.
 const LINE_CHARS_MAX: usize = 97;
-/// What is before a payload in its line.
+/// The number of characters before a payload in its line.
 const BEFORE_CHARS: usize = "        let newest = serde_json::json!(".len();
 
 /// A version that has begun.
@@ -61,7 +61,7 @@ pub(crate) fn add(plan: &mut Plan, context: &str, event: &str) -> Result<Begun> 
         event.upcasts
     );
     let samples = locked[&released]["samples"].as_array();
-    // The one that says most: optional fields are in it.
+    // The sample with most fields also has optional ones.
     let fields = |sample: &&Value| sample.as_object().map_or(0, serde_json::Map::len);
     let sample = samples.and_then(|samples| samples.iter().rev().max_by_key(fields));
     let sample = sample.with_context(|| {
@@ -87,14 +87,14 @@ pub(crate) fn add(plan: &mut Plan, context: &str, event: &str) -> Result<Begun> 
     let added = Version { upcast: &upcast, function: function.trim_end(), test: test.trim_end() };
     plan.edit(&file, |text| Source::new(text)?.with_version(&event, &added))?;
     let manifest = plan.read(&format!("{}/Cargo.toml", found.folder))?;
-    // A test may have it among the dependencies of tests.
+    // The crate may already have it as a dependency of tests.
     if !manifest.lines().any(|line| line.starts_with("serde_json")) {
         context::depend(plan, context, "serde_json")?;
     }
     Ok(Begun { number: next, file, lock })
 }
 
-/// The type of events of this name, in Rust or in the log, and its file.
+/// The file and the type of events of this name. It is the name in Rust or in the log.
 fn declared(plan: &Plan, folder: &str, context: &str, name: &str) -> Result<(String, EventType)> {
     let mut all = Vec::new();
     for file in plan.sources(&format!("{folder}/src"))? {
@@ -117,7 +117,7 @@ fn declared(plan: &Plan, folder: &str, context: &str, name: &str) -> Result<(Str
     Ok((file, event))
 }
 
-/// The versions of a type that the lock has, by their numbers.
+/// The versions of a type in the lock, by their numbers.
 fn locked(plan: &Plan, lock: &str, stored: &str) -> Result<BTreeMap<u32, Value>> {
     let text = if plan.has(lock) { plan.read(lock)? } else { "{}".to_owned() };
     ensure!(
@@ -130,8 +130,8 @@ fn locked(plan: &Plan, lock: &str, stored: &str) -> Result<BTreeMap<u32, Value>>
     versions.map(|(number, version)| Ok((number.parse()?, version.clone()))).collect()
 }
 
-/// A value as the macro `json!` takes it. If it is too wide for its line, in which so much is before it, it goes on in
-/// lines of this indentation.
+/// A value as the macro `json!` takes it. `before` is the number of characters before it in its line. If the line is
+/// too wide, the value continues in lines with this indentation.
 fn literal(value: &Value, indent: usize, before: usize) -> String {
     let line = in_a_line(value);
     let is_short = before + line.len() <= LINE_CHARS_MAX;

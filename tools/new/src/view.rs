@@ -9,17 +9,17 @@ use crate::edit::{add_member, add_view_module};
 use crate::names::{check, check_path, check_type};
 use crate::plan::{Plan, fill};
 
-/// The types that each view's file uses beside its own.
+/// The types that each view's file uses besides the view.
 const OWN_NAMES: [&str; 3] = ["Row", "View", "Consumed"];
 
-/// The facts of the view's test, if the payload of the event says which row it is about.
+/// The facts of the view's test, if the payload of the event has the row's id.
 const OF_PAYLOAD: &str = "    let event = |of: &str| NewEvent {
         event_type: \"__Event__\".into(),
         tags: vec![],
         data: json!({ \"__idJson__\": of }),
     };
     given([event(\"a\"), event(\"b\"), event(\"a\")])";
-/// The same, if the event's stream says it.
+/// The same, if the event's stream has the row's id.
 const OF_STREAM: &str = "    let event = || NewEvent {
         event_type: \"__Event__\".into(),
         tags: vec![],

@@ -1,4 +1,4 @@
-//! Whether a value has a shape.
+//! Checks a value against a shape.
 
 use regex_lite::Regex;
 use serde_json::{Map, Value};
@@ -16,12 +16,12 @@ pub struct Mismatch {
     pub why: String,
 }
 
-/// What is made of a member that an object's shape does not have.
+/// How a check treats a member that an object's shape does not have.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Extra {
     /// It is refused, as in a command.
     Refused,
-    /// It is passed over, as by what reads an event.
+    /// It is passed over, as by a reader of events.
     PassedOver,
 }
 
@@ -29,7 +29,7 @@ impl Shape {
     /// Whether the value has exactly this shape.
     ///
     /// # Errors
-    /// It does not. The first place that differs is named.
+    /// It does not. The error names the first place that differs.
     pub fn admits(&self, value: &Value) -> Result<(), Mismatch> {
         admits(self, value, Extra::Refused, "")
     }
@@ -37,7 +37,7 @@ impl Shape {
     /// Whether a reader of this shape can read the value. It passes over members that it does not know.
     ///
     /// # Errors
-    /// It can't. The first place that differs is named.
+    /// It can't. The error names the first place that differs.
     pub fn reads(&self, value: &Value) -> Result<(), Mismatch> {
         admits(self, value, Extra::PassedOver, "")
     }
@@ -63,7 +63,7 @@ fn admits(shape: &Shape, value: &Value, extra: Extra, place: &str) -> Result<(),
             let fits = min.is_none_or(|min| number >= min) && max.is_none_or(|max| number <= max);
             is(fits, &is_not)
         }
-        // No string has fewer bytes than characters, and a type may count these.
+        // A type may count characters. A string has at least as many bytes.
         (Shape::String { min, max, pattern, .. }, Value::String(text)) => {
             let fits = within(text.chars().count(), *min, *max) && matches(pattern, text);
             is(fits, &is_not)
@@ -141,7 +141,7 @@ fn within(length: usize, min: u64, max: Option<u64>) -> bool {
     min <= length && max.is_none_or(|max| length <= max)
 }
 
-/// A value in few words.
+/// A short text for a value.
 fn shown(value: &Value) -> String {
     match value {
         Value::Object(_) => "an object".to_owned(),

@@ -1,7 +1,7 @@
 //! The EventTopic of a stack as a document of AsyncAPI 3.0.
 //!
-//! Its schemas are plain enough to be of JSON Schema draft 7, which is what AsyncAPI takes by default, as well as of
-//! 2020-12. Draft 7 sees only the length of a tuple.
+//! Its schemas are valid in JSON Schema 2020-12 and in draft 7, the default of AsyncAPI. Draft 7 sees only the length
+//! of a tuple.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use crate::document::{object, open, reference};
 use crate::{Contract, LockedType, LockedVersion};
 
 impl Contract {
-    /// What a consumer of the EventTopic can get, as a document of AsyncAPI 3.0: each type of events of each context, in
-    /// each of its versions.
+    /// The messages of the EventTopic, as a document of AsyncAPI 3.0: each type of events of each context, in each of
+    /// its versions.
     #[must_use]
     pub fn asyncapi(&self) -> Value {
         let mut messages = Map::new();
@@ -60,8 +60,8 @@ const ABOUT: &str = "Every event is an entry of the bus. Its `source` is the con
                      version with which it was written, so an old one that is sent again has its old shape. Objects can \
                      get more members.";
 
-/// A version of a type as a message, with its key. The first version of a type has the key of the type, so a new version
-/// changes no message.
+/// The key and the message of a version of a type. The key of the first version is the key of the type, so a new
+/// version changes no other message.
 fn message(
     context: &str,
     name: &str,
@@ -108,12 +108,12 @@ fn message(
     (key, message)
 }
 
-/// What the keys of a document are made of.
+/// Whether the keys of a document may have this character.
 fn is_of_key(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_')
 }
 
-/// What every event has.
+/// The members that every event has.
 fn detail() -> Value {
     let text = |about: &str| json!({ "type": "string", "description": about });
     let name = json!({ "type": "string" });
@@ -130,7 +130,7 @@ fn detail() -> Value {
         "itemSha256": text("The same, if an item of the table is the record of the command."),
         "refusal": text("Why the command was rejected, as JSON, if its rejection left the event."),
     });
-    // Events of other programs and of older versions can lack each.
+    // An event of another program or of an older version may lack any of them.
     let keys: Vec<_> = meta.as_object().into_iter().flatten().map(|(key, _)| &**key).collect();
     let mut recorded_at = text("When it was recorded, in UTC.");
     recorded_at["format"] = "date-time".into();

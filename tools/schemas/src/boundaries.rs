@@ -1,8 +1,9 @@
-//! What differs in how events of a type are filed and read. Events are filed when they are written, so no version helps.
+//! Differences in how events of a type are filed and read. Events are filed when they are written, so a new version
+//! does not help.
 
 use crate::{LockedTag, LockedType};
 
-/// What differs, in words.
+/// The differences, in words.
 pub(crate) fn differences(was: &LockedType, now: &LockedType) -> Vec<String> {
     let mut found = Vec::new();
     let tag = |of: &LockedType, key: &str| of.tags.iter().find(|tag| tag.key == key).cloned();

@@ -1,5 +1,5 @@
-//! Whether the JSON of cases has the shape that its type declares. serde writes the one and `schemars` the other, and an
-//! attribute or an `impl` by hand can set them apart.
+//! Compares the JSON of cases with the shape that its type declares. serde writes the JSON, and `schemars` the shape.
+//! An attribute or a hand-written `impl` can make them differ.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::{Lock, Shape};
 #[cfg(test)]
 mod tests;
 
-/// The commands and events of cases, and the rows that views make of the events, that do not have the shape of their
-/// type: each with its slice, its case, and the place in its JSON. `present` has the shapes of commands and events.
+/// Commands and events of cases, and rows that views make of the events, whose JSON does not have the shape of its
+/// type. Each line has the slice, the case, and the place in the JSON. `present` has the shapes of commands and events.
 #[must_use]
 pub fn unlike_their_shapes<M: Members>(present: &BTreeMap<&'static str, Lock>) -> Vec<String> {
     let mut cases = OfCases { present, histories: Vec::new(), found: Found::default() };
@@ -88,7 +88,7 @@ impl Visitor for OfRows {
             let mut rows = BTreeMap::new();
             for event in history {
                 let Ok(event) = catalogs.current(event) else { continue };
-                // Whether the view reads the event is for other checks to say.
+                // Other checks find events that the view can't read.
                 if fold::<V>(&mut rows, &event).is_err() {
                     continue;
                 }

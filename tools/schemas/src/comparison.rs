@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::{DifferenceKind, Member, Shape, ShapeDifference};
 
 impl Shape {
-    /// What differs between this shape, which is the old one, and a new one.
+    /// The differences between this shape, the old one, and a new one.
     #[must_use]
     pub fn differences(&self, new: &Self) -> Vec<ShapeDifference> {
         let mut found = Found(Vec::new());
@@ -148,7 +148,7 @@ impl Found {
         }
         for (name, old) in old {
             match new.get(name) {
-                // A name alone is a string.
+                // A variant without a value is a string, and one with a value is an object.
                 Some(new) if (*old == Shape::Null) != (*new == Shape::Null) => {
                     let (from, to) = (old.words(), new.words());
                     self.add(&at(name), DifferenceKind::Replaced { from, to });
@@ -159,7 +159,8 @@ impl Found {
         }
     }
 
-    /// Each old shape has to be taken by a new one as a whole, and what a new one takes has to be read as an old one.
+    /// For each old shape, one new shape must take all its values. For each new shape, one old shape must read all its
+    /// values.
     fn alternatives(&mut self, old: &[Shape], new: &[Shape], place: &str) {
         let is_in = |one: &Shape, other: &Shape, breaks: fn(&ShapeDifference) -> bool| {
             !one.differences(other).iter().any(breaks)
@@ -177,7 +178,7 @@ impl Found {
         let is_read =
             |new: &Shape| old.iter().any(|old| is_in(new, old, ShapeDifference::breaks_readers));
         let mut added: Vec<_> = new.iter().filter(|new| !is_read(new)).collect();
-        // If one has changed, it is known which.
+        // One old shape became the one new shape.
         if let ([was], [is]) = (&gone[..], &added[..]) {
             self.compare(was, is, place);
             gone.clear();
@@ -261,7 +262,7 @@ impl Found {
         for name in &gone {
             let (was, is_like) = (&old[*name], |other: &&&String| old[**other] == old[*name]);
             let renamed: Vec<_> = added.iter().copied().filter(|to| new[*to] == *was).collect();
-            // With several of the same shape nobody can say which became which.
+            // With several members of the same shape it is unknown which became which.
             let kind = match (&renamed[..], gone.iter().filter(is_like).count()) {
                 ([to], 1) if !was.is_optional => {
                     added.retain(|name| name != to);
@@ -294,7 +295,7 @@ fn takes_anything(shape: &Shape) -> bool {
     }
 }
 
-/// What the shape can be, by name, if that is one name, or an object of one member of that name.
+/// The variants of an enum without a tag, by name. `None` for another shape.
 fn untagged(shape: &Shape) -> Option<BTreeMap<String, Shape>> {
     match shape {
         Shape::Choice(names) => {

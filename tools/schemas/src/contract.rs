@@ -1,4 +1,4 @@
-//! What a stack promises those who call it and those who take its events from the bus.
+//! The promises of a stack to its callers and to consumers of its events.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{Lock, LockError, Shape, compare, present};
 
-/// What a stack promises to callers and consumers: [`Contract::openapi`] and [`Contract::asyncapi`] write it down.
+/// The promises of a stack to callers and consumers. [`Contract::openapi`] and [`Contract::asyncapi`] write them down.
 pub struct Contract {
     pub(crate) stack: Stack,
     /// The locks, by context.
@@ -20,7 +20,7 @@ pub struct Contract {
 }
 
 impl Contract {
-    /// That of the code as it is. It knows the newest version of each type of events.
+    /// The contract of the code as it is. It has only the newest version of each type of events.
     ///
     /// # Errors
     /// Two contexts contradict each other.
@@ -30,7 +30,7 @@ impl Contract {
         Ok(Self { stack: Stack::of::<M>()?, locks: present::<M>(), rows: rows.0 })
     }
 
-    /// The same with all versions of events in the locks of the stack in this folder.
+    /// Adds all versions of events in the locks of the stack in this folder.
     ///
     /// # Errors
     /// A lock can't be read.

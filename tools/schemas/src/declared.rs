@@ -1,4 +1,4 @@
-//! Shapes from schemas: those that types declare with `schemars`, and those that locks have.
+//! Reads shapes from the schemas that types declare with `schemars`, and from the schemas in locks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,8 @@ use crate::{Member, Shape, ShapeError};
 #[cfg(test)]
 mod tests;
 
-/// Words that say nothing about which JSON is taken. A set takes a list with equal elements too.
+/// Words that do not limit the JSON that a type takes. `uniqueItems` is one: a set takes a list with equal elements
+/// too.
 const ANNOTATIONS: [&str; 10] = [
     "$schema",
     "$defs",
@@ -27,11 +28,11 @@ const ANNOTATIONS: [&str; 10] = [
 ];
 
 impl Shape {
-    /// What JSON a `T` takes, as the type declares it. A type that is in itself is [`Shape::Any`] at the place where it
-    /// is again.
+    /// The JSON that a `T` takes, as the type declares it. A type that contains itself is [`Shape::Any`] at the inner
+    /// place.
     ///
     /// # Panics
-    /// The type declares it with a word that no shape has.
+    /// The type's schema has a word that no shape has.
     #[must_use]
     pub fn of<T: JsonSchema>() -> Self {
         let settings = SchemaSettings::draft2020_12().for_deserialize();
@@ -69,7 +70,7 @@ impl Place {
         self.step(word).shape(inner)
     }
 
-    /// No other words than these.
+    /// Fails if there are other words than these.
     fn only(&self, words: &Words, known: &[&str]) -> Result<(), ShapeError> {
         let is_known = |word: &&String| word.as_str() == "type" || known.contains(&word.as_str());
         match words.keys().find(|word| !is_known(word)) {
@@ -87,7 +88,7 @@ impl Place {
             _ => return Err(self.error("not a schema")),
         };
         words.retain(|word, _| !ANNOTATIONS.contains(&word.as_str()));
-        // `schemars` refers only to a type that the place is in.
+        // `schemars` refers only to a type around the place.
         if words.is_empty() || words.contains_key("$ref") {
             return Ok(Shape::Any);
         }
@@ -345,7 +346,8 @@ fn nullable(shape: Shape) -> Shape {
     }
 }
 
-/// The shape of values that have any of these: each once, none of which is in another [`Shape::AnyOf`], or can be null.
+/// The shape of values that have any of these shapes. It has each shape once, without a nested [`Shape::AnyOf`], and
+/// with null once for all.
 fn any_of(shapes: impl IntoIterator<Item = Shape>) -> Shape {
     let (mut flat, mut can_be_null) = (Vec::new(), false);
     let mut open: Vec<_> = shapes.into_iter().collect();

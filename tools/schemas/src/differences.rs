@@ -1,8 +1,7 @@
-//! What differs between two shapes, and for whom.
+//! The differences between two shapes, and whom they break.
 //!
-//! A difference is told from the side of the values. It breaks what is stored if there is a value of the old shape that
-//! the new one does not take. It wants readers first if there is a value of the new shape that a reader of the old one
-//! can't read.
+//! Values decide. A difference breaks stored values if the new shape does not take some value of the old one. It wants
+//! readers first if a reader of the old shape can't read some value of the new one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,11 +16,11 @@ pub struct ShapeDifference {
     /// Where in a value: a JSON pointer, with `*` for each item of a list and each member of a map, and with `[name]`
     /// for one of several objects.
     pub place: String,
-    /// What differs there.
+    /// The difference there.
     pub kind: DifferenceKind,
 }
 
-/// What differs at a place.
+/// The difference at a place.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DifferenceKind {
     /// A member is new.
@@ -34,43 +33,44 @@ pub enum DifferenceKind {
         /// Whether it could be absent.
         was_optional: bool,
     },
-    /// A member is gone, and a required one of the same shape is new beside it.
+    /// A member is gone, and a required member of the same shape is new beside it.
     Renamed {
-        /// The name of the new one.
+        /// The name of the new member.
         to: String,
     },
-    /// A member that could be absent may not any more.
+    /// A member could be absent, and is required now.
     MadeRequired,
     /// A member may be absent.
     MadeOptional,
-    /// What is there is of another kind.
+    /// The value is of another kind.
     Replaced {
-        /// What it was, in words.
+        /// The old kind, in words.
         from: String,
-        /// What it is, in words.
+        /// The new kind, in words.
         to: String,
     },
-    /// A string has another pattern or format, and nobody can say whether it includes the one that it had.
+    /// A string has another pattern or format. No program can tell whether the new one takes all strings of the old
+    /// one.
     Reformed {
-        /// The one that it had, in words.
+        /// The old one, in words.
         from: String,
-        /// The one that it has, in words.
+        /// The new one, in words.
         to: String,
     },
-    /// Some values are not taken any more. In words: which.
+    /// Some values are not taken any more; in words.
     Narrowed(String),
-    /// Values are taken that were not. In words: which.
+    /// More values are taken; in words.
     Widened(String),
 }
 
 impl ShapeDifference {
-    /// Whether there is a value of the old shape that a reader of the new one can't read.
+    /// Whether a reader of the new shape can't read some value of the old one.
     #[must_use]
     pub fn breaks_readers(&self) -> bool {
         self.breaks(Extra::PassedOver)
     }
 
-    /// Whether there is a value of the old shape that the new one, which takes no member that it does not have, refuses.
+    /// Whether the new shape refuses some value of the old one. It refuses members that it does not have.
     #[must_use]
     pub fn breaks_callers(&self) -> bool {
         self.breaks(Extra::Refused)
@@ -90,7 +90,7 @@ impl ShapeDifference {
         }
     }
 
-    /// Whether there is a value of the new shape that a reader of the old one can't read.
+    /// Whether a reader of the old shape can't read some value of the new one.
     #[must_use]
     pub fn wants_readers_first(&self) -> bool {
         use DifferenceKind as Kind;
@@ -125,7 +125,7 @@ impl fmt::Display for ShapeDifference {
 }
 
 impl Shape {
-    /// The shapes of which a value has one.
+    /// The shapes of a [`Shape::AnyOf`]; otherwise the shape alone.
     pub(crate) fn alternatives(&self) -> &[Self] {
         match self {
             Self::AnyOf(shapes) => shapes,
@@ -133,8 +133,8 @@ impl Shape {
         }
     }
 
-    /// The shape that takes the values of both this shape, which is the old one, and a new one. No difference between
-    /// them may break readers. A member that is gone stays as an optional one.
+    /// The shape that takes the values of this shape, the old one, and of a new one. No difference between them may
+    /// break readers. A member that is gone becomes optional.
     #[must_use]
     pub fn grown(&self, new: &Self) -> Self {
         match (self, new) {
@@ -169,7 +169,7 @@ impl Shape {
     }
 }
 
-/// A shape of several, after one that it may have been.
+/// A new shape, grown by an old one if the old one became it.
 fn grown_by(new: Shape, old: &Shape) -> Shape {
     let breaks = old.differences(&new).iter().any(ShapeDifference::breaks_readers);
     if breaks { new } else { old.grown(&new) }

@@ -1,20 +1,20 @@
-//! What the documents of the API are written with.
+//! Parts that the documents of the API share.
 
 use serde_json::{Value, json};
 
-/// What refers to a component of the document.
+/// A reference to a component of the document.
 pub(crate) fn reference(kind: &str, name: &str) -> Value {
     json!({ "$ref": format!("#/components/{kind}/{name}") })
 }
 
-/// An object that has all of these members but those that are optional, and perhaps more.
+/// An object with these members, all required except the optional ones. It may have more.
 pub(crate) fn object(properties: &Value, optional: &[&str]) -> Value {
     let names = properties.as_object().into_iter().flatten().map(|(name, _)| name);
     let required: Vec<_> = names.filter(|name| !optional.contains(&name.as_str())).collect();
     json!({ "type": "object", "properties": properties, "required": required })
 }
 
-/// A schema of what is received. A newer version of the stack may send more members than this one.
+/// A schema for receivers. A newer version of the stack may send more members than this one.
 pub(crate) fn open(mut schema: Value) -> Value {
     match &mut schema {
         Value::Object(words) => {

@@ -1,13 +1,13 @@
-//! What a gate finds, in words: the change, whom it breaks, and the line to write.
+//! The findings of the gate, in words: the change, whom it breaks, and the line to write.
 
 use std::fmt;
 
-/// Who relies on what was released.
+/// A group that relies on a released thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Audience {
     /// The log keeps events for ever, and decisions read them.
     Log,
-    /// The bus has events, for reactions and for consumers outside of the stack.
+    /// The bus has events for reactions and for consumers outside of the stack.
     Bus,
     /// Callers send commands, know answers, and read rows at their paths.
     Http,
@@ -26,18 +26,18 @@ impl fmt::Display for Audience {
     }
 }
 
-/// A difference between what was released and what the code says.
+/// A difference between the lock and the code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The file of the lock.
     pub path: String,
-    /// What has changed: a type of events with its version, a command, a name.
+    /// The changed thing: a type of events with its version, a command, a name.
     pub subject: String,
-    /// What was found of it.
+    /// Its changes.
     pub changes: Vec<String>,
     /// Whom it breaks, and how; empty if it breaks nobody.
     pub breaks: Vec<(Audience, String)>,
-    /// What to do, a line each; code is indented. If it is written, what to know of it.
+    /// The steps to take, a line each; code is indented. If the change is written: notes on it.
     pub remedy: Vec<String>,
     /// Whether `UPDATE=1 cargo test` writes it into the lock.
     pub is_written: bool,

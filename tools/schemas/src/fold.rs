@@ -1,4 +1,4 @@
-//! A fold whose result is stored: a kept state, the snapshot of a document, rows of a view, or what is due.
+//! A fold whose result is stored: a kept state, the snapshot of a document, rows of a view, or rows of a due.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,9 +18,9 @@ pub(crate) struct Fold {
     pub(crate) context: &'static str,
     pub(crate) kind: FoldKind,
     pub(crate) name: &'static str,
-    /// Its version, without what it makes of histories.
+    /// Its version and its types, without its results for histories.
     pub(crate) locked: LockedFold,
-    /// Whether what it has stored can't be folded again.
+    /// Whether its stored results can't be folded again.
     pub(crate) is_rolling: bool,
     /// The line of code with which its next version begins.
     pub(crate) next_version: String,
@@ -33,7 +33,7 @@ enum How {
     Rows(Definition),
 }
 
-/// What a fold makes of a history: what it has stored after each event, as JSON.
+/// The results of a fold for a history: what it stores after each event, as JSON.
 pub(crate) type Made = Result<Vec<Value>, String>;
 
 impl Fold {
@@ -53,7 +53,7 @@ impl Fold {
         }
     }
 
-    /// The rows of a view or a due, of which the code is an `impl` of this.
+    /// The rows of a view or a due. The code implements this trait.
     pub(crate) fn of_rows(
         context: &'static str,
         kind: FoldKind,
@@ -93,7 +93,7 @@ impl Fold {
             events.iter().map(|event| catalogs.current(*event)).collect();
         let current = current.map_err(|error| error.to_string())?;
         let fold = || self.fold(&current).map_err(|error| error.to_string());
-        // What evolves a state may have taken for granted what a new fold does not make.
+        // `evolve` may rely on a state that the new fold does not make.
         let made = catch_unwind(AssertUnwindSafe(fold));
         made.unwrap_or_else(|panicked| Err(format!("it panics: {}", text(&*panicked))))
     }
@@ -118,7 +118,7 @@ fn text(panicked: &dyn Any) -> &str {
     text.or_else(|| panicked.downcast_ref().copied()).unwrap_or_default()
 }
 
-/// What is written of what a fold has made: eight digits for each event.
+/// The results of a fold as a lock has them: eight digits for each event.
 pub(crate) fn marks(made: &[Value]) -> String {
     let mark = |value: &Value| {
         let hash = Sha256::digest(canonical_json(value));
@@ -127,7 +127,8 @@ pub(crate) fn marks(made: &[Value]) -> String {
     made.iter().map(mark).collect::<Vec<_>>().join(" ")
 }
 
-/// The steps that a history shows to folds: each type after the one before it, in the history and in its partition.
+/// The steps that a history shows to folds: each pair of types that follow each other, in the history or in a
+/// partition.
 pub(crate) fn steps(folds: &[&Fold], events: &[SequencedEvent]) -> BTreeSet<String> {
     let mut steps = BTreeSet::new();
     for fold in folds {
@@ -143,7 +144,7 @@ pub(crate) fn steps(folds: &[&Fold], events: &[SequencedEvent]) -> BTreeSet<Stri
     steps
 }
 
-/// The histories in which folds read something, with what they read.
+/// The histories in which folds read events, with only these events.
 pub(crate) fn read_by<'a>(
     folds: &'a [&Fold],
     histories: &'a [Vec<SequencedEvent>],

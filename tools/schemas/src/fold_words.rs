@@ -7,7 +7,7 @@ use crate::fold::Fold;
 use crate::lock::{FoldKind, LockedFold};
 use crate::words::finding;
 
-/// How much of a state is shown, in characters.
+/// The most characters of a state that are shown.
 const SHOWN_MAX: usize = 400;
 
 impl FoldKind {
@@ -21,7 +21,7 @@ impl FoldKind {
         }
     }
 
-    /// Who rests on what it has stored, and how.
+    /// The audience that relies on its stored results, and how.
     fn breaks(self) -> (Audience, &'static str) {
         match self {
             Self::State | Self::Document => {
@@ -34,7 +34,7 @@ impl FoldKind {
         }
     }
 
-    /// Where its version is in the code.
+    /// The place of its version in the code.
     fn constant(self, name: &str) -> String {
         match self {
             Self::State => "`.version(…)` in `SNAPSHOTS`".to_owned(),
@@ -44,7 +44,7 @@ impl FoldKind {
         }
     }
 
-    /// What happens when its version is raised, or what to do.
+    /// The effect of a higher version, or the steps that it needs.
     pub(crate) fn when_raised(self, name: &str) -> String {
         match self {
             Self::State => "handlers that start read all events once".to_owned(),
@@ -58,7 +58,7 @@ impl FoldKind {
     }
 }
 
-/// A fold that makes something else of a history than before, after its last event of these types.
+/// A fold whose result for a history has changed, after the last event of these types.
 pub(crate) fn changed(
     fold: &Fold,
     number: usize,
@@ -98,7 +98,7 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// A fold that reads types of events that it passed over before, or that passes over others.
+/// A fold that now reads types of events that it passed over before, or passes over types that it read.
 pub(crate) fn reads(context: &str, (kind, name): (FoldKind, &str), types: &[String]) -> Finding {
     let change = format!(
         "the version is the same as before, but it begins or ceases to read {}",
@@ -124,7 +124,7 @@ pub(crate) fn lowered(
         .mend(format!("take a version above the one that was released: {}", kind.constant(name)))
 }
 
-/// A fold that makes something else of a history each time.
+/// A fold with another result for the same history each time.
 pub(crate) fn by_chance(fold: &Fold, number: usize) -> Finding {
     let Fold { context, kind, name, .. } = fold;
     let change = format!("the fold of history {number} has another result each time");

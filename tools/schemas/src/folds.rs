@@ -1,7 +1,7 @@
-//! The folds of a context, compared with what was released.
+//! Compares the folds of a context with the released ones.
 //!
-//! A fold that has changed goes on from what the fold before it has stored. So a lock has what each fold makes of the
-//! histories of its context, and a fold that makes something else has to have another version.
+//! A changed fold continues from the results that the old one has stored. So a lock has the results of each fold for
+//! the histories of its context. A fold with other results needs another version.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,7 @@ use crate::lock::LockedFold;
 use crate::words::grows;
 use crate::{Finding, Lock, Readers, fold_words};
 
-/// The folds of a context that make something else of the histories of a lock, although they have the version that the
-/// lock has of them.
+/// The folds of a context whose results for the histories of a lock differ from the lock, at the same version.
 #[must_use]
 pub fn changed_folds(
     stack: &Stack,
@@ -40,8 +39,8 @@ pub fn changed_folds(
     readers.folds(context).filter_map(changed).collect()
 }
 
-/// Compares what the folds of a context make of the histories that were released. The lock takes histories of cases that
-/// show more, if nothing was refused, and what each fold makes of them, unless the fold is refused.
+/// Compares the results of a context's folds for released histories. If nothing was refused, histories of cases that
+/// show more are added to the lock. The lock also gets the results of each fold that is not refused.
 pub(crate) fn check(
     stack: &Stack,
     readers: &Readers,
@@ -54,7 +53,7 @@ pub(crate) fn check(
     };
     let before = grown.clone();
     if findings.iter().all(|finding| finding.is_written) {
-        // Readers that fail are found elsewhere.
+        // Another check finds readers that fail.
         let is_made =
             |events: &Vec<SequencedEvent>| folds.iter().all(|fold| make(fold, events).is_some());
         let candidates = now.histories.all().map(|(_, events)| events).filter(is_made);

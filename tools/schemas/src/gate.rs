@@ -1,4 +1,4 @@
-//! The gate: what may change of what was released, and what not.
+//! The gate decides which changes of released things are allowed.
 //!
 //! | change | verdict |
 //! |---|---|
@@ -8,10 +8,11 @@
 //! | a string has another pattern or format | as if it took less, until a person writes the new one into the file |
 //! | a tag, the partition, the separator, or how decisions read the type | refused |
 //! | a type, a version, or a name on which stored things depend is gone | refused |
-//! | a command takes less than before, or has a code less | refused |
-//! | a fold makes something else of what was released, at the same version | refused until the version is raised |
+//! | a command takes less than before, or lacks a code | refused |
+//! | a fold has other results for released histories, at the same version | refused until the version is raised |
 //!
-//! Everything here is a function of two locks. [`check`] runs the readers and folds as well, on what was released.
+//! [`compare`] and [`forward`] are functions of two locks. [`check`] also runs the readers and folds on released
+//! events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,24 +28,23 @@ use crate::{
 };
 use crate::{boundaries, fold_words, folds, names, words};
 
-/// What the gate makes of what was released and of what the code says.
+/// The result of the gate for a lock and the code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// The lock as `UPDATE=1 cargo test` writes it: what was released, and what may be added. What is refused stays as it
-    /// was.
+    /// The lock as `UPDATE=1 cargo test` writes it, with all allowed additions. Refused things stay as they were.
     pub grown: Lock,
-    /// What differs.
+    /// The differences.
     pub findings: Vec<Finding>,
 }
 
-/// Compares what was released of a context with what its code says now.
+/// Compares the lock of a context with the lock that its code gives now.
 #[must_use]
 pub fn compare(context: &str, released: &Lock, now: &Lock) -> Comparison {
     compare_and_read(context, released, now, |_, _| Vec::new())
 }
 
-/// Compares a context with what was released of it, and says of each type as it may grow what can't be read. If there is
-/// something, nothing of the type is added.
+/// Compares a context with its lock. `read` gets each grown type and returns the findings of readers. If there are any,
+/// nothing of the type is added.
 fn compare_and_read(
     context: &str,
     released: &Lock,
@@ -59,7 +59,7 @@ fn compare_and_read(
             Some(was) if !was.versions.is_empty() => gate.event_type(name, was, now),
             _ => {
                 let Some(new) = gate.new_type(name, now) else { continue };
-                // A person may have written that it is public.
+                // A person may already have marked the type as public.
                 LockedType { public: was.is_some_and(|was| was.public), ..new }
             }
         };
@@ -100,10 +100,9 @@ fn compare_and_read(
     Comparison { grown, findings: gate.findings }
 }
 
-/// Compares a context with what was released of it, and runs every reader of the stack on what was released and on what
-/// may be added: on every sample of every version, with each optional member left out. A type that some reader can't read
-/// then is not written either. Every fold whose result is stored has to make of released histories what it made before, as
-/// long as its version is the same.
+/// Compares a context with its lock, and runs every reader of the stack on every sample of every version, released or
+/// new, also with each optional member left out. A type that some reader can't read is not written. At the same
+/// version, a stored fold must give the same results for released histories as before.
 #[must_use]
 pub fn check(
     stack: &Stack,
@@ -137,7 +136,7 @@ impl Gate<'_> {
     }
 
     fn folds(&mut self, kind: FoldKind, was: &Lock, now: &Lock) -> BTreeMap<String, LockedFold> {
-        // An event of a type that is new can't have been passed over.
+        // No fold can have passed over events of a new type.
         let is_new =
             |name: &&String| now.events.contains_key(*name) && !was.events.contains_key(*name);
         let (was, now) = (was.folds(kind), now.folds(kind));
@@ -178,7 +177,7 @@ impl Gate<'_> {
         grown
     }
 
-    /// A type that was not released; `None` if its versions before the newest one were, and are lost.
+    /// A type that was not released; `None` if the lock lacks one of its earlier versions.
     fn new_type(&mut self, name: &str, now: &LockedType) -> Option<LockedType> {
         if let Some(missing) = missing(&LockedType::default(), now) {
             self.findings.push(words::version_missing(self.context, name, missing, newest(now)));
@@ -223,7 +222,7 @@ impl Gate<'_> {
         let all = was.shape.differences(&version.of.shape);
         let gone: BTreeSet<_> =
             all.iter().filter(|of| is_gone(of)).map(|of| of.place.clone()).collect();
-        // What is gone already is no news.
+        // The lock already notes some members as gone.
         let is_new = |of: &ShapeDifference| !(is_gone(of) && was.gone.contains(&of.place));
         let differences: Vec<_> = all.into_iter().filter(is_new).collect();
         let breaks = |of: &ShapeDifference| of.breaks_readers() || (is_public && is_gone(of));
@@ -280,16 +279,16 @@ fn newest(of: &LockedType) -> u32 {
     of.versions.keys().last().copied().unwrap_or_default()
 }
 
-/// The first version, up to the newest one of the code, that neither has.
+/// The first version below the newest one of the code that both locks lack.
 fn missing(was: &LockedType, now: &LockedType) -> Option<u32> {
     let is_missing =
         |number: &u32| !was.versions.contains_key(number) && !now.versions.contains_key(number);
     (1..newest(now)).find(is_missing)
 }
 
-/// What the code writes now that the readers of a base can't read, in versions that the base has: it wants two deploys.
-/// Events of a version that the base does not have wait there until it is replaced. A version that the base has, and
-/// that `now` lacks below its newest one, was taken out of the file.
+/// Findings about events that the code writes now and the readers of a base can't read: they want two deploys. Only
+/// versions that the base has are compared, because its readers leave events of newer versions waiting. An older
+/// version that the base has and `now` lacks was taken out of the file.
 #[must_use]
 pub fn forward(context: &str, base: &Lock, now: &Lock) -> Vec<Finding> {
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Histories: events in the order in which they came, as the cases of slices have them.
+//! Histories: the events of the cases of slices, in their order.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use crate::object::objects;
 
-/// How many histories a lock has at most.
+/// The most histories of a lock.
 const HISTORIES_MAX: usize = 16;
-/// How many events of a case are taken at most.
+/// The most events of a history. The later events of a longer case are left out.
 const EVENTS_MAX: usize = 32;
 
-/// The histories that a lock has. Each event is written once, and a history is the numbers of its events.
+/// The histories of a lock. Each event is written once, and a history is a list of numbers of events.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Histories {
@@ -23,7 +23,7 @@ pub struct Histories {
     sequences: Vec<Sequence>,
 }
 
-/// An event as its log stores it, as far as a fold sees it.
+/// An event as its log stores it, with only the parts that a fold sees.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LockedEvent {
@@ -45,7 +45,7 @@ fn is_first(version: &u32) -> bool {
     *version == first()
 }
 
-/// The numbers of events, from 1 on; in a file they are one text.
+/// The numbers of events, from 1 on. In a file they are one text.
 #[derive(Clone, Debug, PartialEq)]
 struct Sequence(Vec<usize>);
 
@@ -65,17 +65,17 @@ impl<'de> Deserialize<'de> for Sequence {
 }
 
 impl Histories {
-    /// Whether there are none.
+    /// Whether there are no histories.
     pub(crate) fn is_empty(&self) -> bool {
         self.sequences.is_empty()
     }
 
-    /// How many there are.
+    /// The number of histories.
     pub(crate) fn len(&self) -> usize {
         self.sequences.len()
     }
 
-    /// Each history with its number, from 1 on. A number that no event has is passed over.
+    /// Each history with its number, from 1 on. Numbers without an event are passed over.
     pub(crate) fn all(&self) -> impl Iterator<Item = (usize, Vec<SequencedEvent>)> {
         let event = |number: &usize| self.events.get(number.checked_sub(1)?);
         let of = move |Sequence(numbers): &Sequence| {
@@ -85,9 +85,9 @@ impl Histories {
         (1..).zip(self.sequences.iter().map(of))
     }
 
-    /// Adds those of the candidates that show a step which no history shows, until there are enough: of all that are left
-    /// the one with most of them. So what is there stays, in whatever order cases come later. `steps` says what a
-    /// history shows.
+    /// Adds candidates until there are enough histories or no candidate shows a new step: each time the candidate that
+    /// shows most new steps. Present histories stay, whatever the order of later cases. `steps` returns the steps that
+    /// a history shows.
     pub(crate) fn add(
         &mut self,
         candidates: impl IntoIterator<Item = Vec<SequencedEvent>>,
@@ -101,7 +101,7 @@ impl Histories {
         let candidates: Vec<_> = candidates.into_iter().map(shows).collect();
         while self.len() < HISTORIES_MAX {
             let more = |steps: &BTreeSet<String>| steps.difference(&shown).count();
-            // The first of those that show most.
+            // The first one of several that show equally many.
             let best = candidates.iter().rev().max_by_key(|(steps, _)| more(steps));
             let Some((steps, events)) = best.filter(|(steps, _)| more(steps) > 0) else { break };
             shown.extend(steps.iter().cloned());
@@ -129,7 +129,7 @@ impl Histories {
     }
 }
 
-/// The events as they follow each other, a second apart.
+/// The events in their order, a second apart.
 fn sequenced(events: &[&LockedEvent]) -> Vec<SequencedEvent> {
     let before = |n: usize| {
         let is_before = |it: &&&LockedEvent| it.partition == events[n].partition;

@@ -1,9 +1,9 @@
-//! What a stack has promised, and to whom: the shapes of events and commands, the locks that keep every version of them,
-//! and what a change would break.
+//! The promises of a stack: the shapes of events and commands, the locks that keep every version of them, and whom a
+//! change would break.
 //!
-//! A [`Shape`] is what JSON a type takes. A [`Lock`] is what was released of a context, as a committed file. [`present`]
-//! makes the lock of the code as it is, and [`check`] says what may change, and runs every reader on what was released.
-//! A [`Contract`] says to others what they can rely on: as documents of OpenAPI and AsyncAPI.
+//! A [`Shape`] is the JSON that a type takes. A [`Lock`] is a committed file with the released parts of a context.
+//! [`present`] makes the lock of the code as it is. [`check`] decides which changes are allowed, and runs every reader
+//! on released events. A [`Contract`] shows the promises to others, as documents of OpenAPI and AsyncAPI.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The lock of a context: what was released of it.
+//! The lock of a context: its released events, commands and names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -12,18 +12,18 @@ use serde_json::Value;
 use crate::object::{Object, named, objects};
 use crate::{Histories, Shape};
 
-/// How a line begins with which git marks a conflict of a merge.
+/// The beginning of a line that marks a merge conflict of git.
 const CONFLICT: &str = "<<<<<<< ";
 
-/// What was released of a context: the content of a committed file. A log keeps its events for ever, so each version of
-/// a type of events that was released stays.
+/// The released parts of a context: the content of a committed file. A log keeps its events for ever, so each released
+/// version of a type of events stays.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Lock {
     /// The types of events, by their names.
     #[serde(deserialize_with = "named")]
     pub events: BTreeMap<String, LockedType>,
-    /// Events of cases, of which the folds below make something.
+    /// Events of cases, on which the folds below run.
     #[serde(deserialize_with = "object", skip_serializing_if = "Histories::is_empty")]
     pub histories: Histories,
     /// The states that slices keep in the log, by the names of the slices.
@@ -38,19 +38,19 @@ pub struct Lock {
     /// The views, by their names, which are in the paths of their rows.
     #[serde(deserialize_with = "named", skip_serializing_if = "BTreeMap::is_empty")]
     pub views: BTreeMap<String, LockedFold>,
-    /// The names of the slices that react to events: their reactions' keys have them.
+    /// The names of the slices that react to events. The keys of their reactions have these names.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub reactors: BTreeSet<String>,
-    /// What is due, by the names of the slices whose commands are sent at a time: its rows have them.
+    /// The dues, by the names of the slices whose commands are sent at a time. The rows of dues have these names.
     #[serde(deserialize_with = "named", skip_serializing_if = "BTreeMap::is_empty")]
     pub dues: BTreeMap<String, LockedFold>,
 }
 
-/// What was released of a type of events.
+/// The released versions of a type of events, and how its events are filed and read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct LockedType {
-    /// Whether others than the stack's own readers take it from the bus. A person writes it into the file.
+    /// Whether consumers outside of the stack read it from the bus. A person writes this into the file.
     #[serde(skip_serializing_if = "is_false")]
     pub public: bool,
     /// Whether no slice writes it any more.
@@ -71,12 +71,12 @@ pub struct LockedType {
     /// Whether a fence of its partition counts the type.
     #[serde(skip_serializing_if = "is_false")]
     pub fenced: bool,
-    /// Its versions, by their numbers. The code has the newest one alone.
+    /// Its versions, by their numbers. The code has only the newest one.
     #[serde(deserialize_with = "versions")]
     pub versions: BTreeMap<u32, LockedVersion>,
 }
 
-/// A tag of a type of events. Where it is filed follows from it.
+/// A tag of a type of events. It decides where events are filed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct LockedTag {
@@ -100,11 +100,11 @@ pub struct LockedTag {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedVersion {
-    /// What payloads of this version look like.
+    /// The shape of payloads of this version.
     pub shape: Shape,
     /// Payloads of this version, of the cases of slices.
     pub samples: Vec<Value>,
-    /// Where in a payload the members are that the type does not have any more, as a [`ShapeDifference`] names them.
+    /// The places of members that the type no longer has, as a [`ShapeDifference`] names them.
     ///
     /// [`ShapeDifference`]: crate::ShapeDifference
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -115,9 +115,9 @@ pub struct LockedVersion {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedCommand {
-    /// What it takes.
+    /// Its shape.
     pub shape: Shape,
-    /// The codes of its rejections, of its cases.
+    /// The codes of the rejections in its cases.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub rejections: BTreeSet<String>,
 }
@@ -126,26 +126,26 @@ pub struct LockedCommand {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LockedFold {
-    /// The version of what is stored.
+    /// The version of the stored results.
     #[serde(skip_serializing_if = "is_zero")]
     pub version: u32,
-    /// The types that it is folded from. A kept state is not read if they or their versions are others, so it also has the
-    /// versions above 1.
+    /// The types of events that it reads. A kept state is not read after a change of these types or their versions, so
+    /// a state's types also have the versions above 1.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub types: BTreeSet<String>,
-    /// What it makes of histories, by their numbers: eight digits of a hash for each event that it reads.
+    /// Its results for histories, by their numbers: eight digits of a hash for each event that it reads.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub made: BTreeMap<usize, String>,
 }
 
 impl LockedFold {
-    /// Whether one goes on from what the other, of the same kind, has stored.
+    /// Whether one fold continues from the results that the other one, of the same kind, has stored.
     pub(crate) fn is_same_version(&self, kind: FoldKind, other: &Self) -> bool {
         self.version == other.version && (kind != FoldKind::State || self.types == other.types)
     }
 }
 
-/// What is folded and stored.
+/// A kind of stored fold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FoldKind {
     /// A state that a slice keeps.
@@ -154,7 +154,7 @@ pub(crate) enum FoldKind {
     Document,
     /// The rows of a view.
     View,
-    /// What is due.
+    /// The rows of a due.
     Due,
 }
 
@@ -233,7 +233,7 @@ impl Lock {
     }
 }
 
-/// As its file has it.
+/// The content of its file.
 impl fmt::Display for Lock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = serde_json::to_string_pretty(self).map_err(|_| fmt::Error)?;
@@ -249,7 +249,7 @@ impl FromStr for Lock {
     }
 }
 
-/// The numbers of versions begin with 1.
+/// Reads versions, whose numbers begin with 1.
 fn versions<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<u32, LockedVersion>, D::Error> {
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_lock_is_not_read_as_one() {
+    fn other_files_are_not_read_as_locks() {
         let version = r#"{ "shape": {}, "samples": [] }"#;
         let of_type = |rest: &str| format!(r#"{{ "events": {{ "New": {{ {rest} }} }} }}"#);
         for (text, why) in [

@@ -1,5 +1,4 @@
-//! The findings about what is known by its name: commands and the codes of their rejections, views, reactors, dues,
-//! snapshots.
+//! The findings about released names: of commands, codes of rejections, views, reactors, dues and snapshots.
 
 use crate::finding::{Audience, Finding};
 use crate::lock::FoldKind;
@@ -46,7 +45,7 @@ pub(crate) fn command_broken(
     .when_unused(&format!("`{slice}` from `commands`"))
 }
 
-/// A code with which a command is not rejected any more.
+/// A code that no rejection of a command has any more.
 pub(crate) fn code_gone(context: &str, slice: &str, code: &str) -> Finding {
     let change = format!("no case is rejected with the code {code} any more");
     finding(context, format!("the command {slice}"), vec![change])
@@ -70,7 +69,7 @@ impl FoldKind {
     /// A fold of this name that is gone, if somebody relies on it.
     pub(crate) fn gone(self, context: &str, name: &str) -> Option<Finding> {
         match self {
-            // What it has kept is read by nobody. If it comes back, it has to be what it was.
+            // Nobody reads what it has kept. If the state comes back, it must be the same as before.
             Self::State => None,
             Self::Document => Some(snapshot_gone(context, name)),
             Self::View => Some(view_gone(context, name)),

@@ -1,5 +1,5 @@
-//! Objects of a file that people change and git merges. By itself, serde takes the values of an object as a list too, and
-//! of two members of one name the last one.
+//! Objects of a file that people change and git merges. Without this, serde also takes a list in place of an object,
+//! and takes the last of two members with one name.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -9,7 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// What is written as an object, and not as a list of its values.
+/// A value that is read only from an object, not from a list of its values.
 pub(crate) struct Object<T>(pub(crate) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -42,7 +42,7 @@ where
     Ok(objects.into_iter().map(|Object(object)| object).collect())
 }
 
-/// Objects by their names, of which no two are the same.
+/// Objects by their names. A repeated name is refused.
 pub(crate) fn named<'de, D, K, T>(deserializer: D) -> Result<BTreeMap<K, T>, D::Error>
 where
     D: Deserializer<'de>,

@@ -13,8 +13,8 @@ use crate::queued;
 use crate::{Contract, LockedCommand, Shape};
 
 impl Contract {
-    /// What callers of the HTTP API can ask, and what they are answered: commands by POST, views and other functions by
-    /// GET, as a document of OpenAPI 3.1.
+    /// The requests and answers of the HTTP API, as a document of OpenAPI 3.1: commands by POST, views and other
+    /// functions by GET.
     #[must_use]
     pub fn openapi(&self) -> Value {
         let views = self.stack.views();
@@ -69,7 +69,7 @@ fn servers() -> Value {
 struct Document {
     paths: Map<String, Value>,
     schemas: Map<String, Value>,
-    /// Whether anything asks tokens for scopes. Then the document names tokens too.
+    /// Whether any operation asks tokens for scopes. Then the document names tokens too.
     has_scopes: bool,
 }
 
@@ -225,7 +225,7 @@ impl Document {
     }
 }
 
-/// The parameters of commands, each under its name in the document: where it is, what it takes, and what it does.
+/// The parameters of commands: the name in the document, the header, its schema, and its description.
 const HEADERS: [(&str, &str, Option<&str>, &str); 4] = [
     (
         "IdempotencyKey",
@@ -342,7 +342,7 @@ fn secure(operation: &mut Value, scopes: &[&str]) {
     operation["responses"]["403"] = reference("responses", problems::SCOPE_MISSING);
 }
 
-/// What happens if the command is accepted.
+/// The effect of an accepted command, in words.
 fn accepts(slice: &SliceInfo) -> String {
     let types: Vec<_> = slice.writes.iter().map(|name| format!("`{name}`")).collect();
     format!(

@@ -15,12 +15,12 @@ use crate::fold::{read_by, steps};
 use crate::samples::add_samples;
 use crate::{Lock, LockedCommand, LockedTag, LockedType, LockedVersion, Readers, Shape};
 
-/// The lock of each context that `M` lists, by its name, as it is if nothing was released before. A type of events has
-/// its newest version alone, since only a file knows what the others looked like.
+/// The lock of each context that `M` lists, by its name, as if nothing was released before. A type of events has only
+/// its newest version, because only the file has the shapes of the others.
 ///
-/// Samples are the payloads of events in the cases of slices. On a log of streams a payload is locked as it is stored:
-/// the field that names the stream is optional, and samples lack it, because the log leaves it out. Readers of the bus
-/// and upcasts meet it so.
+/// Samples are the payloads of events in the cases of slices. On a log of streams, payloads are stored without the
+/// field that names the stream, and readers of the bus and upcasts see them so. Therefore this field is optional in the
+/// lock, and samples lack it.
 #[must_use]
 pub fn present<M: Members>() -> BTreeMap<&'static str, Lock> {
     let mut found = Found { contexts: Vec::new(), events: Vec::new(), histories: Vec::new() };
@@ -43,11 +43,11 @@ pub fn present<M: Members>() -> BTreeMap<&'static str, Lock> {
     contexts.into_iter().map(|of| (of.name, of.lock)).collect()
 }
 
-/// A context, and what it has.
+/// A context and its lock.
 struct OfContext {
     name: &'static str,
     log: LogKind,
-    /// `None` if it contradicts itself, which other checks say.
+    /// `None` if the context contradicts itself. Other checks report that.
     catalog: Option<Catalog>,
     lock: Lock,
 }

@@ -1,5 +1,4 @@
-//! What a caller of the HTTP API is answered that is not a success: problem documents (RFC 9457), as docs/answers.md lists
-//! them.
+//! The answers of the HTTP API that are not a success: problem documents (RFC 9457), as docs/answers.md lists them.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +7,7 @@ use crate::document::{object, reference};
 /// The beginning of each problem's type.
 const PROBLEM: &str = "urn:ringfence:problem:";
 
-/// A status with the problems that have it.
+/// A status and its problems.
 struct Answer {
     status: u16,
     /// The name of its response and of its schema.
@@ -91,13 +90,13 @@ const OF_VIEWS: [Answer; 4] = [
         about: "The view does not show the event yet, is being built, or does not answer. Repeat the request.",
     },
 ];
-/// The name of what the gateway answers by itself.
+/// The name of the gateway's own answers.
 const GATEWAY: &str = "Gateway";
 
-/// The name of the answer to a token without a scope that an operation asks for, as a response and as a schema.
+/// The name of the answer to a token without a scope that the operation needs, as a response and as a schema.
 pub(crate) const SCOPE_MISSING: &str = "ScopeMissing";
 
-/// The schema and the response of that answer.
+/// The schema and the response for a token without a needed scope.
 pub(crate) fn scope_missing() -> (Value, Value) {
     let code = json!({ "code": { "const": SCOPE_MISSING } });
     let about = "The token has none of the scopes that the operation names.";
@@ -107,17 +106,17 @@ pub(crate) fn scope_missing() -> (Value, Value) {
     (problem(403, &["scope-missing"], code, &[]), response)
 }
 
-/// The responses of every command but those of success and of rejection, by status.
+/// The responses that every command has, by status, without success and rejection.
 pub(crate) fn of_commands() -> Map<String, Value> {
     refs(&OF_COMMANDS)
 }
 
-/// The responses of every view but that of success, by status.
+/// The responses that every view has, by status, without success.
 pub(crate) fn of_views() -> Map<String, Value> {
     refs(&OF_VIEWS)
 }
 
-/// The responses of commands by the queue but that of success, by status.
+/// The responses of commands by the queue, by status, without success.
 pub(crate) fn of_queue() -> Map<String, Value> {
     let of_commands =
         OF_COMMANDS.iter().filter(|answer| matches!(answer.status, 400 | 413 | 503 | 504));
@@ -144,7 +143,7 @@ pub(crate) fn responses() -> Map<String, Value> {
                 json!({ "description": "Seconds until the next try.", "schema": seconds });
         }
         if matches!(answer.status, 413 | 500 | 503 | 504) {
-            // The gateway gives these statuses too, in place of a function that may have carried out the command.
+            // The gateway also answers with these statuses. The function may still have carried out the command.
             response["content"]["application/json"] =
                 json!({ "schema": reference("schemas", GATEWAY) });
         }
@@ -158,12 +157,12 @@ pub(crate) fn responses() -> Map<String, Value> {
     all.chain([(GATEWAY.to_owned(), gateway)]).collect()
 }
 
-/// A response that has a problem document of this schema.
+/// A response with a problem document of this schema.
 pub(crate) fn response(about: &str, schema: &Value) -> Value {
     json!({ "description": about, "content": { "application/problem+json": { "schema": schema } } })
 }
 
-/// The schemas of all problems but rejections.
+/// The schemas of all problems except rejections.
 pub(crate) fn schemas() -> Map<String, Value> {
     let text = json!({ "type": "string" });
     let place = reference("schemas", "Checkpoint");
@@ -187,7 +186,7 @@ pub(crate) fn schemas() -> Map<String, Value> {
     all.chain([(GATEWAY.to_owned(), gateway)]).collect()
 }
 
-/// The schema of a rejection that has one of these codes.
+/// The schema of a rejection with one of these codes.
 pub(crate) fn rejection(codes: &[&String]) -> Value {
     let event = reference("schemas", "EventRef");
     let more = json!({
@@ -198,7 +197,7 @@ pub(crate) fn rejection(codes: &[&String]) -> Value {
     problem(422, &["rejected"], more, &["events", "repeated"])
 }
 
-/// The schema of a problem document with more members than those that every one has.
+/// The schema of a problem document with these members besides the common ones.
 fn problem(status: u16, kinds: &[&str], mut members: Value, optional: &[&str]) -> Value {
     let types: Vec<_> = kinds.iter().map(|kind| format!("{PROBLEM}{kind}")).collect();
     members["type"] = json!({ "enum": types });

@@ -5,10 +5,10 @@ use serde_json::{Map, Value, json};
 use crate::document::{object, reference};
 use crate::problems;
 
-/// The name of what is known of a command, as a schema.
+/// The name of the schema for the state of a queued command.
 const QUEUED: &str = "QueuedCommand";
 
-/// The schema of what is known of a command.
+/// The name and the schema for the state of a queued command.
 pub(crate) fn schema() -> (String, Value) {
     let (text, time) =
         (json!({ "type": "string" }), json!({ "type": "string", "format": "date-time" }));
@@ -31,7 +31,7 @@ pub(crate) fn schema() -> (String, Value) {
     (QUEUED.to_owned(), object(&members, &["answer", "tries", "firstFailed", "problem"]))
 }
 
-/// The paths of the queue. Where anything asks tokens for scopes, so may these.
+/// The paths of the queue. If any operation asks tokens for scopes, these may ask too.
 pub(crate) fn paths(headers: &[Value], has_scopes: bool) -> Map<String, Value> {
     let part = |name: &str, about: &str| {
         let schema = json!({ "type": "string", "minLength": 1 });

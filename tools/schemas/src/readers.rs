@@ -1,5 +1,5 @@
-//! What reads events, with the code that decodes them: slices, their reactions, views, and reactors. A
-//! [`ringfence_stack::Stack`] does not have them, so that functions which hold one do not link that code.
+//! The readers of events, with the code that decodes events: slices, their reactions, views, and reactors. A
+//! [`ringfence_stack::Stack`] does not have readers, so functions with a stack do not link that code.
 
 use std::any::type_name;
 use std::fmt;
@@ -19,8 +19,8 @@ use crate::Audience;
 use crate::fold::Fold;
 use crate::lock::FoldKind;
 
-/// Reads an event, which is given as it is stored and in the newest shape of its type; `None` if it does not read events
-/// like this one.
+/// Reads an event. The arguments are the event as it is stored, and in the newest shape of its type. `None` if the
+/// reader does not read such events.
 type Read = fn(&SequencedEvent, &Current<'_>) -> Option<Result<(), Error>>;
 
 /// A slice, its reaction, a view, or a reactor.
@@ -31,11 +31,11 @@ struct Reader {
     read: Read,
 }
 
-/// What reads the events of a stack.
+/// The readers of a stack's events.
 #[derive(Clone, Debug, Default)]
 pub struct Readers {
     all: Vec<Reader>,
-    /// Those that store what they make of events.
+    /// The readers that store their results.
     folds: Vec<Fold>,
     /// The context whose members are visited.
     context: &'static str,
@@ -46,7 +46,7 @@ pub struct Readers {
 pub struct Unreadable {
     /// The name of the slice, the view or the reactor.
     pub reader: &'static str,
-    /// Whether a decision, a reaction or a row wants the event.
+    /// The audience that wants the event: decisions, reactions or rows.
     pub audience: Audience,
     /// The member of the payload that it can't read, if that is known.
     pub field: Option<String>,
@@ -73,8 +73,8 @@ impl Readers {
         readers
     }
 
-    /// The readers of events like this one that can't read it. If its newest shape can't be made, nothing can read it,
-    /// and the catalog is named instead.
+    /// The readers of such events that can't read this one. If its newest shape can't be made, no reader can read it,
+    /// and the result names the catalog instead.
     #[must_use]
     pub fn unreadable(&self, catalogs: &Catalogs, event: &SequencedEvent) -> Vec<Unreadable> {
         let current = match catalogs.current(event) {
@@ -102,13 +102,13 @@ impl Readers {
     }
 }
 
-/// What of the slice's causes the event is.
+/// The cause of the slice that the event is.
 fn cause<S: Slice>(event: &SequencedEvent) -> Option<&'static Cause> {
     let mut causes = S::REACTS_TO.iter();
     causes.find(|of| of.context == event.context && of.event_type == event.event_type)
 }
 
-/// Reads an event as the bus brings it: as it is stored. The cause has upcasts of its own.
+/// Reads an event as the bus delivers it: as it is stored. A cause has its own upcasts.
 fn react<S: Slice>(stored: &SequencedEvent) -> Option<Result<(), Error>> {
     let cause = cause::<S>(stored)?;
     let event = TopicEvent::new(stored.clone());
@@ -116,7 +116,8 @@ fn react<S: Slice>(stored: &SequencedEvent) -> Option<Result<(), Error>> {
     Some(current.and_then(|event| S::react(&event)).map(drop))
 }
 
-/// Why an event has no newest shape, without its id: the same for all events to which the same happens.
+/// The reason why an event has no newest shape. It is without the event's id, so it is equal for all events with this
+/// fault.
 fn why(error: CurrentError) -> Error {
     match error {
         CurrentError::Newer(NewerVersion { version, known, .. }) => {
@@ -126,8 +127,8 @@ fn why(error: CurrentError) -> Error {
     }
 }
 
-/// The field that an error is about. One that is missing is in its text. One that is wrong is that without which the
-/// event is read, or fails otherwise.
+/// The field that an error is about. The error's text names a missing field. A field is wrong if the event without it
+/// is read, or fails with another error.
 fn field(catalogs: &Catalogs, event: &Current<'_>, read: Read, why: &Error) -> Option<String> {
     let text = why.to_string();
     if let Some((name, _)) = text.strip_prefix("missing field `").and_then(|it| it.split_once('`'))
@@ -144,7 +145,7 @@ fn field(catalogs: &Catalogs, event: &Current<'_>, read: Read, why: &Error) -> O
     event.data.as_object()?.keys().find(|name| !fails_alike(name)).cloned()
 }
 
-/// Whether a fold of these types, and of these contexts of streams, reads the event.
+/// Whether a fold of these types, and of these contexts with streams, reads the event.
 fn is_read(streams: &[&str], types: &[&str], event: &SequencedEvent) -> bool {
     let is_of_stream = streams.contains(&&*event.context);
     (event.partition.is_of_dcb_log() || is_of_stream) && types.contains(&&*event.event_type)

@@ -1,7 +1,7 @@
-//! What was released, by running it: every reader of the stack reads every sample of every version.
+//! Runs every reader of the stack on every sample of every version.
 //!
-//! A comparison of shapes says what a reader might meet. Only the reader itself says whether it can read that: it names
-//! its own fields, and what it makes of them is code.
+//! A comparison of shapes shows the values that a reader may get. Only a run shows whether the reader can read them: it
+//! has its own fields, and its own code for them.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -17,10 +17,10 @@ use crate::finding::Finding;
 use crate::variations::{Variation, variations};
 use crate::{LockedType, LockedVersion, Readers, Unreadable, words};
 
-/// Ids of streams that an event can have: a payload need not have its own. A type of ids takes one of them.
+/// Ids for the streams of samples, because payloads lack them. Any type of ids takes one of these.
 const IDS: [&str; 3] = ["sample", "1", "00000000-0000-4000-8000-000000000000"];
 
-/// The samples of a type of events, and what reads them.
+/// The samples of a type of events, and their readers.
 pub(crate) struct Samples<'a> {
     stack: &'a Stack,
     readers: &'a Readers,
@@ -45,8 +45,7 @@ impl<'a> Samples<'a> {
         Some(Self { stack, readers, context: context.name, log: context.log, schema, of })
     }
 
-    /// What is wrong with the samples and payloads like them: first of all with what the upcasts make of them. What has no
-    /// newest shape is not given to readers.
+    /// The faults of the samples and of payloads like them. Readers run only if shapes and upcasts have no fault.
     pub(crate) fn check(&self) -> Vec<Finding> {
         let versions = || self.of.versions.iter();
         let mut found: Vec<_> = versions().filter_map(|one| self.shape(one)).collect();
@@ -54,17 +53,18 @@ impl<'a> Samples<'a> {
         if found.is_empty() { self.unread() } else { found }
     }
 
-    /// Samples have the shape of their version.
+    /// Checks that samples have the shape of their version.
     fn shape(&self, (number, version): (&u32, &LockedVersion)) -> Option<Finding> {
         let wrong = |(sample, data)| Some((sample, version.shape.admits(data).err()?));
         let (sample, why) = (1..).zip(&version.samples).find_map(wrong)?;
         Some(words::sample_wrong(self.context, (&self.schema.name, *number), sample, &why))
     }
 
-    /// The upcast of a version makes exactly the next one of its samples, and of equal ones equal ones.
+    /// Checks that the upcast of a version makes payloads of exactly the next version, and equal results for equal
+    /// samples.
     fn upcast(&self, (number, version): (&u32, &LockedVersion)) -> Option<Finding> {
         let (upcasts, next) = (self.schema.upcasts.0, self.of.versions.get(&(number + 1))?);
-        // A catalog that knows no more than the next version.
+        // A catalog that ends with the next version.
         let upcasts = Upcasts(upcasts.get(..*number as usize)?);
         let schema = EventSchema { upcasts, ..self.schema.clone() };
         let catalog = Catalog::new(self.context, [schema]).ok()?;
@@ -87,7 +87,7 @@ impl<'a> Samples<'a> {
         })
     }
 
-    /// The readers that can't read what was released.
+    /// The readers that can't read a sample.
     fn unread(&self) -> Vec<Finding> {
         let mut unread: BTreeMap<_, (String, String, usize)> = BTreeMap::new();
         let newest = self.schema.upcasts.version();
@@ -120,7 +120,7 @@ impl<'a> Samples<'a> {
             self.readers.unreadable(&self.stack.catalogs, &event)
         };
         let mut fewest = unreadable(IDS[0]);
-        // On a log of streams it may be the id alone that a reader does not take.
+        // On a log of streams, a reader may refuse only the made-up id.
         if self.log != LogKind::Dcb && !fewest.is_empty() {
             let others = IDS[1..].iter().map(|id| unreadable(id));
             fewest = others.chain([fewest]).min_by_key(Vec::len).unwrap_or_default();

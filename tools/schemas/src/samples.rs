@@ -1,4 +1,4 @@
-//! Which payloads are samples of a shape.
+//! Chooses the payloads that are samples of a shape.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::Shape;
 
-/// How many samples are kept of a version.
+/// The most samples of a version.
 pub(crate) const SAMPLES_MAX: usize = 8;
 
-/// Adds those of the payloads that show what no sample before them shows: a member that is there or is absent, one of
-/// the names of a choice, a list or a map with something or nothing in it. What texts and numbers they have does not matter, so
-/// samples stay as they are if a case gets other values.
+/// Adds the payloads that show more than the samples before them: a present or absent member, a name of a choice, an
+/// empty or filled list or map. The values of texts and numbers do not matter, so samples stay if a case gets other
+/// values.
 pub(crate) fn add_samples(
     samples: &mut Vec<Value>,
     shape: &Shape,
@@ -28,7 +28,7 @@ pub(crate) fn add_samples(
     }
 }
 
-/// Notes what a payload shows, each with its path.
+/// Notes everything that a payload shows, each with its path.
 fn show(shape: &Shape, json: &Value, path: &str, shown: &mut BTreeSet<String>) {
     let inside = format!("{path}/*");
     match (shape, json) {
@@ -104,7 +104,7 @@ mod tests {
         let shape = Shape::from_schema(&shape).expect("a shape");
         let payloads = [
             (json!({ "note": "a", "ways": ["air"] }), true),
-            (json!({ "note": "b", "ways": ["air", "air"] }), false), // other values, nothing more
+            (json!({ "note": "b", "ways": ["air", "air"] }), false), // only other values
             (json!({ "note": null, "ways": ["air"] }), true),
             (json!({ "ways": ["air"] }), true),
             (json!({ "note": "a", "ways": [] }), true),
@@ -119,7 +119,7 @@ mod tests {
         add_samples(&mut samples, &shape, all());
         let kept = payloads.iter().filter(|(_, is_kept)| *is_kept).map(|(payload, _)| payload);
         assert!(samples.iter().eq(kept), "{samples:#?}");
-        // What is there stays, in whatever order cases come later.
+        // The samples stay, whatever the order of later cases.
         let before = samples.clone();
         add_samples(&mut samples, &shape, all().rev());
         assert_eq!(samples, before);

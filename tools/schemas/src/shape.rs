@@ -1,11 +1,11 @@
-//! What JSON a type takes and makes.
+//! The JSON that a type takes and makes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Map, Value, json};
 
-/// What JSON a type takes and makes. Written down, it is a schema of JSON Schema 2020-12, of the few words that these
+/// The JSON that a type takes and makes. A lock has it as a schema of JSON Schema 2020-12, with only the words that
 /// shapes need.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Shape {
@@ -18,9 +18,9 @@ pub enum Shape {
     Boolean,
     /// An integer within these bounds.
     Integer {
-        /// The smallest: at least that of 64 bits with a sign.
+        /// The smallest: at least `i64::MIN`.
         min: i128,
-        /// The largest: at most that of 64 bits without a sign.
+        /// The largest: at most `u64::MAX`.
         max: i128,
     },
     /// A number.
@@ -38,7 +38,7 @@ pub enum Shape {
         max: Option<u64>,
         /// The regular expression that it matches.
         pattern: Option<String>,
-        /// The name of its form, such as `date-time`. It is compared, and no string is checked for it.
+        /// The name of its format, such as `date-time`. Formats are compared, but strings are not checked against them.
         format: Option<String>,
     },
     /// One of these strings.
@@ -65,14 +65,15 @@ pub enum Shape {
         /// How many entries there can be; `None` without a limit.
         max: Option<u64>,
     },
-    /// An object with these members, by name, and no other.
+    /// An object with only these members, by name.
     Object(BTreeMap<String, Member>),
-    /// An object whose member `tag` says which of these objects the rest is. Without a tag, an object of one member,
-    /// whose name says what its value is; if that is null, there is the name alone, as a string.
+    /// One of several objects. The member `tag` has the name of the object, and the rest is the object's own. Without a
+    /// tag, there is one member: the name, with the rest as its value. If the rest is null, there is only the name, as
+    /// a string.
     OneOf {
-        /// The member that says it.
+        /// The member that names the object.
         tag: Option<String>,
-        /// The shapes of the rest, by what the tag says.
+        /// The shapes of the rest, by the value of the tag.
         members: BTreeMap<String, Self>,
     },
     /// A value of any of these shapes.
@@ -86,11 +87,11 @@ pub enum Shape {
 pub struct Member {
     /// Whether it may be absent.
     pub is_optional: bool,
-    /// What it holds.
+    /// Its shape.
     pub shape: Shape,
 }
 
-/// A schema that no [`Shape`] is written as.
+/// A schema that has no [`Shape`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {why}")]
 pub struct ShapeError {
@@ -140,7 +141,7 @@ impl Shape {
             }
             Self::Map { keys, value, min, max } => {
                 let schema = json!({ "type": "object", "additionalProperties": value.schema() });
-                // Generators of clients know no `patternProperties`.
+                // Generators of clients do not know `patternProperties`.
                 let keys = keys.as_ref().map(|keys| json!({ "pattern": keys }));
                 let schema = words(schema, [("propertyNames", keys)]);
                 bounded(schema, "Properties", *min, *max)
@@ -167,7 +168,7 @@ fn words<const N: usize>(mut schema: Value, words: [(&str, Option<Value>); N]) -
     schema
 }
 
-/// A schema with the least and the largest number of what it has.
+/// A schema with the least and the largest number of items, entries or bytes.
 fn bounded(schema: Value, of: &str, min: u64, max: Option<u64>) -> Value {
     let (least, most) = (format!("min{of}"), format!("max{of}"));
     let min = Some(min).filter(|min| *min > 0);

@@ -1,4 +1,4 @@
-//! The tags of events, as their payloads say them: by the types themselves, which a catalog does not have.
+//! The tags of events by their payloads. Only the types can make these tags, and a catalog does not have the types.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use ringfence_log::Log;
 use ringfence_stack::{MemberList, Members, Visitor};
 use serde_json::Error;
 
-/// The tags of an event of a type.
+/// Makes the tags of an event of a type.
 type TagsOf = fn(&Current<'_>) -> Result<Vec<Tag>, Error>;
 
-/// What makes tags of a payload, for each type of events that a context on the DCB log declares.
+/// Makes tags from payloads, for each type of events that a context on the DCB log declares.
 #[derive(Clone, Debug, Default)]
 pub struct PayloadTags {
     by_type: BTreeMap<&'static str, TagsOf>,
@@ -19,7 +19,7 @@ pub struct PayloadTags {
 }
 
 impl PayloadTags {
-    /// Those of the stack that `M` lists.
+    /// For the types of the stack that `M` lists.
     #[must_use]
     pub fn of<M: Members>() -> Self {
         let mut tags = Self::default();
@@ -27,7 +27,7 @@ impl PayloadTags {
         tags
     }
 
-    /// The tags that an event must have by its payload; `None` if the stack does not list its type.
+    /// The tags that an event with this payload must have; `None` if the stack does not list its type.
     ///
     /// # Errors
     /// The type can't read the payload.

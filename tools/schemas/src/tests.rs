@@ -1,4 +1,4 @@
-//! The documents of a small stack, made of locks that are written by hand.
+//! The documents of a small stack with hand-written locks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -95,7 +95,7 @@ fn contract() -> Contract {
     Contract { stack: stack(), locks: locks(), rows }
 }
 
-/// What the references of a document lead to exists, and each component is referred to.
+/// Checks that each reference of a document leads to a component, and that each component has a reference.
 fn check_references(document: &Value) {
     let text = document.to_string();
     let references = text.split("\"#/").skip(1).filter_map(|rest| rest.split('"').next());

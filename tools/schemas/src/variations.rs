@@ -1,18 +1,18 @@
-//! Payloads like a sample, which may be in a log as well.
+//! Payloads like a sample, which a log may have too.
 
 use serde_json::Value;
 
 use crate::Shape;
 
-/// A payload like a sample, and how it differs from it: empty for the sample itself.
+/// A payload like a sample, and its difference from the sample, in words. The text is empty for the sample itself.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Variation {
     pub(crate) how: String,
     pub(crate) data: Value,
 }
 
-/// The sample, and it with each optional member left out, with each value that can be null as null, and with each other
-/// choice, one after another.
+/// The sample, and variations with one change each: an optional member left out, null in place of a value that can be
+/// null, or another choice.
 pub(crate) fn variations(shape: &Shape, sample: &Value) -> Vec<Variation> {
     let mut all = vec![Variation { how: String::new(), data: sample.clone() }];
     let mut set = |place: &str, value: Value| {
@@ -51,8 +51,8 @@ pub(crate) fn variations(shape: &Shape, sample: &Value) -> Vec<Variation> {
     all
 }
 
-/// Visits each value within `value` with its shape and its place, a JSON pointer. What does not have the shape is passed
-/// over.
+/// Visits each value within `value` with its shape and its place, a JSON pointer. It passes over values of another
+/// shape.
 fn walk(shape: &Shape, value: &Value, place: &str, visit: &mut impl FnMut(&str, &Shape, &Value)) {
     visit(place, shape, value);
     let mut step = |shape: &Shape, name: &str, value: &Value| {

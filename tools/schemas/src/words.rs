@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::finding::{Audience, Finding};
 use crate::{DifferenceKind, Lock, LockedType, LockedVersion, Mismatch, ShapeDifference};
 
-/// Where the way to boundaries for events that exist is described.
+/// The section that describes how to declare boundaries for existing events.
 const BOUNDARIES: &str = "docs/runbook.md#a-boundary-is-declared-for-events-that-exist";
 
 /// A version of a type of events as the code has it.
@@ -42,7 +42,7 @@ impl Finding {
         self
     }
 
-    /// What to do when nobody relies on it any more.
+    /// The steps when nobody relies on it any more.
     pub(crate) fn when_unused(self, what: &str) -> Self {
         self.mend(format!(
             "if it was never deployed, or nobody uses it any more: take {what} out of the file, and run \
@@ -50,7 +50,7 @@ impl Finding {
         ))
     }
 
-    /// What to do if nobody relies on it yet.
+    /// The steps if nobody relies on it yet.
     fn never_deployed(self, what: &str) -> Self {
         let path = self.path.clone();
         self.mend(format!(
@@ -59,7 +59,7 @@ impl Finding {
         ))
     }
 
-    /// It is not written, because of what else is found of its type.
+    /// Marks it as not written, because of another finding about its type.
     pub(crate) fn withhold(&mut self) {
         if self.is_written {
             self.is_written = false;
@@ -82,7 +82,7 @@ pub(crate) fn grows(
     Finding { is_written: true, remedy: notes, ..finding(context, subject, changes) }
 }
 
-/// The changes of a version that may grow, and what to know of them.
+/// The changes of a version that may grow, and notes on them.
 pub(crate) fn growth(
     differences: &[ShapeDifference],
     is_public: bool,
@@ -158,7 +158,7 @@ pub(crate) fn version_gone(context: &str, name: &str, known: u32, newest: u32) -
         .never_deployed(&format!("version {known}"))
 }
 
-/// A version before the newest one that the file does not have: a number was left out, or the file has lost it.
+/// An older version that the file does not have: a number was left out, or the file has lost it.
 pub(crate) fn version_missing(context: &str, name: &str, missing: u32, newest: u32) -> Finding {
     let path = Lock::path(context);
     let change =
@@ -182,7 +182,7 @@ pub(crate) fn version_missing(context: &str, name: &str, missing: u32, newest: u
         ))
 }
 
-/// How events of a type are filed has changed.
+/// A change of how events of a type are filed.
 pub(crate) fn boundaries(
     context: &str,
     name: &str,
@@ -208,7 +208,7 @@ pub(crate) fn boundaries(
         .never_deployed("the type")
 }
 
-/// A version whose payloads have another shape than was released.
+/// A version whose payloads have another shape than the released ones.
 pub(crate) fn version_broken(
     context: &str,
     version: &Version<'_>,
@@ -277,13 +277,13 @@ fn upcast(differences: &[ShapeDifference]) -> Vec<String> {
     for ShapeDifference { place, kind } in differences {
         let field = place.split(['/', '[']).nth(1).unwrap_or_default();
         let convert = format!("data.convert({field:?}, |old: …| Ok(…))?;");
-        // What lies deeper is converted with the whole field.
+        // A deeper change is converted with the whole field.
         let is_field = *place == format!("/{field}");
         let line = match kind {
             Kind::Added { is_optional: true } | Kind::MadeOptional | Kind::Widened(_) => continue,
             _ if field.is_empty() => "…".to_owned(),
             _ if !is_field => convert,
-            // An option that is absent is like one that is null.
+            // An absent option is the same as null.
             Kind::MadeRequired if is_narrower(place) => {
                 format!("data.default({field:?}, serde_json::Value::Null);")
             }
@@ -337,7 +337,7 @@ pub(crate) fn upcast_wrong(
         ))
 }
 
-/// A reader that can't read what was released.
+/// A reader that can't read a sample.
 pub(crate) fn unread(
     context: &str,
     (name, number): (&str, u32),

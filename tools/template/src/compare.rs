@@ -1,7 +1,7 @@
-//! Compares a table that is there with what its log needs.
+//! Compares an existing table with the layout that its log needs.
 //!
-//! A table may have more than that: other indexes, an index with more attributes, a stream that also shows old images.
-//! Who made it does not matter, so a table of Castore, of Equinox or of a restore fits as soon as nothing is lacking.
+//! A table may have more: other indexes, an index with more attributes, a stream that also shows old images. Its origin
+//! does not matter: a table of Castore, of Equinox or of a restore fits if it lacks nothing.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use aws_sdk_dynamodb::types::{TableDescription, TimeToLiveDescription, TimeToLiv
 use ringfence_aws::{IndexLayout, TableLayout};
 use serde_json::{Value, json};
 
-/// What a table lacks.
+/// A thing that a table lacks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableDefect {
-    /// Its keys are others.
+    /// It has other keys.
     #[error("its keys are {found}, and {needed} are needed")]
     Keys {
         /// As they are: names and types.
@@ -28,15 +28,15 @@ pub enum TableDefect {
     /// It has no stream.
     #[error("it has no stream, and one with {needed} is needed")]
     NoStream {
-        /// What the stream has to show.
+        /// What the stream must show.
         needed: String,
     },
-    /// Its stream does not show what is needed.
+    /// Its stream does not show the needed images.
     #[error("its stream shows {found}, and {needed} is needed")]
     Stream {
         /// What it shows.
         found: String,
-        /// What it has to show.
+        /// What it must show.
         needed: String,
     },
     /// It lacks an index.
@@ -44,7 +44,7 @@ pub enum TableDefect {
     NoIndex {
         /// The index, as CreateTable takes it.
         index: Value,
-        /// Its key attributes, as UpdateTable asks for them.
+        /// Its key attributes, as UpdateTable takes them.
         attributes: Value,
     },
     /// An index has other keys.
@@ -82,7 +82,7 @@ pub enum TableDefect {
 }
 
 impl TableDefect {
-    /// What to do about it, in a table of this name, step by step: a command of the AWS CLI, or a sentence.
+    /// The steps to mend a table of this name. Each is a command of the AWS CLI or a sentence.
     #[must_use]
     pub fn mend(&self, table: &str) -> Vec<String> {
         let update = format!("aws dynamodb update-table --table-name {table}");
@@ -128,14 +128,14 @@ impl TableDefect {
     }
 }
 
-/// What a table lacks of a layout. `found` has the table's properties as a template has them.
+/// The things of a layout that a table lacks. `found` has the table's properties as a template has them.
 #[must_use]
 pub fn compare(layout: &TableLayout, found: &Value) -> Vec<TableDefect> {
     let needed = layout.properties();
     let mut defects = Vec::new();
     let [keys, keys_needed] = [found, &needed].map(|table| keys_of(table, None));
     if keys != keys_needed {
-        // Nothing else matters then.
+        // With other keys, nothing else matters.
         return vec![TableDefect::Keys { found: keys, needed: keys_needed }];
     }
     let is_older = |table: &Value| {
@@ -176,7 +176,7 @@ fn stream_defect(needed: &Value, found: &Value) -> Option<TableDefect> {
     };
     let needed = view(needed)?;
     let Some(found) = view(found) else { return Some(TableDefect::NoStream { needed }) };
-    // What a stream shows besides is not read.
+    // Readers ignore everything else that a stream shows.
     let shows = match &*needed {
         "KEYS_ONLY" => true,
         "NEW_IMAGE" => ["NEW_IMAGE", "NEW_AND_OLD_IMAGES"].contains(&&*found),
@@ -185,7 +185,7 @@ fn stream_defect(needed: &Value, found: &Value) -> Option<TableDefect> {
     (!shows).then_some(TableDefect::Stream { found, needed })
 }
 
-/// `there` is the index of the table that is found.
+/// `there` is the existing index.
 fn index_defect(
     index: &IndexLayout,
     needed: &Value,
@@ -221,8 +221,8 @@ fn of_name<'v>(table: &'v Value, name: &str) -> &'v Value {
     indexes(table).remove(name).unwrap_or(&Value::Null)
 }
 
-/// The keys of a table, or of its index of this name, with their types: `id (S), position (N)`. Empty if there is no such
-/// index. `table` has the table's properties as a template has them.
+/// The keys of a table, or of its index of this name, with their types: `id (S), position (N)`. Empty if there is no
+/// such index. `table` has the table's properties as a template has them.
 #[must_use]
 pub fn keys_of(table: &Value, index: Option<&str>) -> String {
     let of = index.map_or(table, |name| of_name(table, name));
@@ -314,7 +314,7 @@ mod tests {
             assert_eq!(defects[0].to_string(), said);
             let steps = defects[0].mend("t");
             assert!(steps[0].starts_with(mend), "{said}: {steps:?}");
-            // A command is a line of its own, as a person copies it.
+            // People copy a command, so it is alone in its line.
             let is_command = |step: &&String| step.starts_with("aws ");
             assert!(steps.iter().filter(is_command).all(|step| !step.ends_with(['.', ',', ':'])));
             steps.len()
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_of_a_table_that_only_rings_may_show_anything() {
+    fn a_stream_of_a_table_that_only_notifies_may_show_anything() {
         let layout = TableLayout {
             keys: [text_key("p"), number_key("i")],
             indexes: Vec::new(),

@@ -1,7 +1,7 @@
-//! The tables as documents of tools that make them.
+//! The tables as documents for tools that make tables.
 //!
-//! Each document has one output for each name and each stream, which are the parameters of a stack that uses tables that
-//! are there.
+//! Each document has one output for each name and each stream. A stack that uses existing tables takes these outputs as
+//! its parameters.
 
 use std::fmt::Write;
 
@@ -37,8 +37,8 @@ pub fn cloudformation(tables: &[StackTable]) -> String {
     serde_yaml_ng::to_string(&document).expect("JSON has a form in YAML")
 }
 
-/// What a table of a stack is, besides what its log asks for: protected, encrypted, and restored to any time of the last
-/// 35 days.
+/// The properties of a table of a stack: the layout that its log needs, and protection, encryption, and restores to any
+/// time of the last 35 days.
 fn properties(table: &StackTable) -> Value {
     let mut properties = table.layout.properties();
     properties["DeletionProtectionEnabled"] = json!(true);
@@ -157,7 +157,7 @@ pub fn cdk(tables: &[StackTable]) -> String {
     for table in tables {
         let variable = table.id.to_lower_camel_case();
         let properties = format!("{:#}", camel(properties(table)));
-        // JSON is TypeScript; without the quotes of keys it looks like it.
+        // JSON is valid TypeScript. Without quotes of keys it also looks like TypeScript.
         let unquoted = properties.lines().map(|line| match line.trim_start().strip_prefix('"') {
             Some(rest) if rest.contains("\": ") => {
                 let indent = &line[..line.len() - line.trim_start().len()];
@@ -292,7 +292,7 @@ pub(crate) mod tests {
         let names = ["EventTableName", "EventTableStreamArn", "ViewTableName"];
         assert_eq!(outputs, names.map(|name| format!("output \"{name}\" {{")));
 
-        // The table of Castore's older layout is another one in its index alone, and nothing reads its stream.
+        // Only the index of Castore's older layout differs, and nothing reads its stream.
         let legacy = terraform(&[legacy_table()]);
         let index = "    hash_key        = \"isInitialEvent\"
     range_key       = \"timestamp\"

@@ -1,12 +1,11 @@
-//! The tables of a stack, as they follow from the catalog of its events.
+//! The tables of a stack, which follow from the catalog of its events, and the template of a stack.
 //!
-//! Each log, the index and the views say what their own table has to be ([`ringfence_aws::TableLayout`]). Everything
+//! Each log, the index and the views declare the layout of their own table ([`ringfence_aws::TableLayout`]). Everything
 //! else about tables is made of these layouts: [`document`] prints them for CloudFormation, Terraform and CDK,
-//! [`written`] is the template of a stack, and
-//! [`compare`] says what a table lacks that is there.
+//! [`written`] writes the template of a stack, and [`compare`] finds what an existing table lacks.
 //!
-//! *Invariant: what is written into a template has the layouts that logs, index and views ask for.* The checks of each stack
-//! compare them.
+//! *Invariant: the tables of a written template have the layouts that logs, index and views need.* The checks of each
+//! stack compare them.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 #[cfg(test)]

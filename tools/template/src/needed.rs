@@ -1,4 +1,4 @@
-//! Which tables a stack needs.
+//! The tables that a stack needs.
 
 use ringfence_aws::TableLayout;
 use ringfence_core::Catalog;
@@ -9,7 +9,7 @@ use ringfence_log::Sources;
 pub struct StackTable {
     /// The logical id that it has in templates. Its parameter and its output begin with it, as `EventTableName`.
     pub id: &'static str,
-    /// What it holds, for people.
+    /// Its content, for people.
     pub holds: &'static str,
     /// Its keys, its indexes and its stream.
     pub layout: TableLayout,

@@ -1,6 +1,6 @@
-//! The part of `template.yaml` that follows from the list of the stack. It is written between marks, a pair in each section,
-//! and everything outside of them is a team's own. The texts are in `files/`; a line there that begins with a word and a
-//! bar is written if the stack has what the word says.
+//! The part of `template.yaml` that follows from the list of the stack. It is written between marks, a pair in each
+//! section. Everything outside of the marks is the team's. The texts are in `files/`. A line there that begins with a
+//! word and a bar is written only if the stack has the thing that the word names.
 
 mod adopt;
 mod alarms;

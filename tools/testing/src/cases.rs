@@ -48,7 +48,7 @@ pub async fn check_cases<M: Members>() {
     let mut cases = Cases { template: &template, on_dynamo: Vec::new(), dues: Vec::new() };
     MemberList::walk::<M>(&mut cases);
     let mut asked: Vec<Asked> = Vec::new();
-    // The function that feeds ordered automations sends all their requests, and those of every reader of lanes.
+    // The function that feeds ordered automations sends all their requests, and the requests of every reader of lanes.
     let mut in_order = Requests::new();
     for (slice, requests) in cases.on_dynamo {
         let requests = requests.await;

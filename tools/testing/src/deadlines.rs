@@ -1,4 +1,4 @@
-//! The requests of fire-deadlines besides those of its slices.
+//! The requests of fire-deadlines, without the requests of its slices.
 
 use std::time::Duration;
 

@@ -36,15 +36,15 @@ pub struct Dynamo {
 }
 
 impl Dynamo {
-    /// A DynamoDB with the tables of these logical ids. Panics if the template lacks one of them, unless it is the event
-    /// table.
+    /// A DynamoDB with the tables of these logical ids. Panics if the template lacks one of them, unless it is the
+    /// event table.
     #[must_use]
     pub fn with(template: &Template, tables: &[&str]) -> Self {
         let engine = Engine::memory().unwrap_or_else(|error| fail("the DynamoDB", error));
         for table in tables {
             let mut properties = match template.table(table) {
                 Ok(properties) => properties,
-                // Checks of readers write events of their own, on the DCB log.
+                // Checks of readers write their own events, on the DCB log.
                 Err(_) if *table == "EventTable" => dcb_table(),
                 Err(error) => fail("the template", error),
             };

@@ -89,7 +89,7 @@ fn every_function_is_in_the_template(stack: &Stack, model: &Model) {
 }
 
 fn contexts_and_views_have_unique_names(stack: &Stack) {
-    // Without it the source of an entry of the EventTopic would be ambiguous.
+    // Otherwise the source of an entry of the EventTopic would be ambiguous.
     let contexts = stack.contexts.iter().map(|context| context.name);
     let views = stack.rows();
     for names in [contexts.collect(), views.iter().map(|view| view.name).collect::<Vec<_>>()] {

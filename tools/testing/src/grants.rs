@@ -21,8 +21,8 @@ pub(crate) fn send_spans() -> Value {
     allow("SendSpans", json!("xray:PutTraceSegments"), json!("*"))
 }
 
-/// What a role needs besides items of tables, as follows from the template's functions: their log, the streams
-/// that they read, the bus and the queues that they write to, and where Lambda keeps failures.
+/// The statements that a role needs besides items of tables. They follow from the template's functions: their log, the
+/// streams that they read, the bus and the queues that they write to, and the buckets for failed batches.
 pub(crate) fn besides_items(
     stack: &Stack,
     template: &Value,
@@ -87,7 +87,7 @@ pub(crate) fn besides_items(
     due
 }
 
-/// What a function needs for its variables, with those of all functions.
+/// The statements for the variables of a function and the variables of all functions.
 fn of_variables(template: &Value, function: &Value) -> Vec<Value> {
     let variables = [&template["Globals"]["Function"], function];
     let variables = variables.map(|of| of["Environment"]["Variables"].as_object());
@@ -104,7 +104,7 @@ fn of_variables(template: &Value, function: &Value) -> Vec<Value> {
     all.unwrap_or_else(|error| fail("statements", error)).as_array().cloned().unwrap_or_default()
 }
 
-/// The statements that a role lacks, as text to write, and those that nothing needs.
+/// The statements that a role lacks, as text to write, and the statements that nothing needs.
 pub(crate) fn differences(role: &str, found: &[Value], expected: &[Value]) -> Vec<String> {
     let lacks = expected.iter().filter(|statement| !found.contains(statement));
     let lacks = lacks.map(|statement| {

@@ -102,7 +102,7 @@ impl World {
         Self::of(&template())
     }
 
-    /// It has an event table, whatever the template has.
+    /// A world with the template's tables and an event table.
     fn of(template: &Template) -> Self {
         let tables = tables(template);
         let all: BTreeSet<_> = tables.iter().copied().chain([EVENTS]).collect();
@@ -366,7 +366,7 @@ mod tests {
         let asked = asked.map(|asked| (asked.operation, asked.request)).collect();
         let asked = [("index-events".to_owned(), asked)];
         assert_eq!(lines(&template, &world.tables, &asked).unwrap(), [""; 0]);
-        // The checks of views publish events of their own.
+        // The checks of views publish their own events.
         world.publish(noted(&["a"], 0)).await;
         world.project().await;
     }

@@ -25,7 +25,7 @@ pub(crate) fn check_requests(asked: &[Asked]) {
     check_none(&lines.unwrap_or_else(|error| fail("template.yaml", error)));
 }
 
-/// The permissions that the roles lack, and those that no request needs.
+/// The permissions that the roles lack, and the permissions that no request needs.
 pub(crate) fn lines(
     template: &Template,
     tables: &[&str],

@@ -76,7 +76,7 @@ fn every_function_has_a_binary_and_every_binary_is_of_a_function(stack: &Stack) 
     ));
 }
 
-/// By its name, the line that runs each function of a context.
+/// The lines that run the functions of the contexts, by the functions' names.
 #[derive(Default)]
 struct Mains {
     context: &'static str,

@@ -16,9 +16,10 @@ use crate::functions::entries;
 use crate::template::check_none;
 use crate::written;
 
-/// Panics unless the JSON of cases has the shapes that its types declare, each context still has all that it has released
-/// (`schemas/<context>.json`), and every slice, reaction and view of the stack reads every version of it. The message says
-/// whom a change breaks, and what to write. With the variable `UPDATE`, additions are written into the files.
+/// Panics unless the JSON of cases has the shapes that its types declare, each context still has everything that it has
+/// released (`schemas/<context>.json`), and every slice, reaction and view of the stack reads every released version.
+/// The message says whom a change breaks, and what to write. With the variable `UPDATE`, additions are written into the
+/// files.
 pub fn check_schemas<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     let code = Code { stack, readers: Readers::of::<M>(), present: present::<M>() };

@@ -28,7 +28,7 @@ pub(crate) fn is_asked() -> bool {
 /// Panics unless the template is current. Under `UPDATE=1` the template is written first, with these grants of roles,
 /// unless it was edited between its marks. Then the message has each edit with the line that keeps it.
 pub(crate) fn check_written(stack: &Stack, grants: Option<&Grants>) {
-    // Checks run in parallel. Those that only read find the text before or after the change.
+    // Checks run in parallel. Checks that only read find the text before or after the change.
     static WRITING: Mutex<()> = Mutex::new(());
     let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let (path, new) = (stack_root().join("template.yaml"), stack_root().join("template.yaml.new"));

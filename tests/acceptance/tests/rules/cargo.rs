@@ -82,7 +82,7 @@ fn no_program_is_linked_a_second_time_for_tests_that_it_does_not_have() {
 }
 
 #[test]
-fn a_library_that_is_not_built_for_tests_has_none() {
+fn a_library_that_is_not_built_for_tests_has_no_tests() {
     let metadata = cargo(&["metadata", "--no-deps", "--format-version=1"]);
     let metadata: Value = serde_json::from_str(&metadata).unwrap();
     let packages = metadata["packages"].as_array().unwrap();

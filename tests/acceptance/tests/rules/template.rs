@@ -93,7 +93,8 @@ fn functions_that_wait_for_readers_have_reserved_concurrency_that_a_parameter_sw
     }
 }
 
-/// Its own lines have no `span_id`, so the subscription does not send them, and it has a variable that it reads.
+/// The function's own lines have no `span_id`, so the subscription does not send them. The function has exactly the
+/// variables that it reads.
 #[test]
 fn the_spans_of_the_log_are_sent_if_a_parameter_says_where_to() {
     for template in templates() {
@@ -164,7 +165,7 @@ fn the_streams_of_all_logs_are_read_alike() {
 
 /// A parameter can name an existing table in place of each, and the outputs are such parameters for another stack.
 #[test]
-fn a_table_that_is_there_can_take_the_place_of_each() {
+fn an_existing_table_can_take_the_place_of_each() {
     let account = "${AWS::Region}:${AWS::AccountId}";
     for template in templates() {
         for (id, table) in resources(&template, "AWS::DynamoDB::Table") {

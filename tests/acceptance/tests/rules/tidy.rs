@@ -54,8 +54,8 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The slices of a stack, and its other functions: those that serve the whole stack, reactors, and other functions of
-/// contexts. A function in the template that no context lists serves the whole stack.
+/// The slices of a stack, and its other functions: functions that serve the whole stack, reactors, and other functions
+/// of contexts. A function in the template that no context lists serves the whole stack.
 fn functions(Application { root, stack }: &Application, model: &Model) -> Vec<Function> {
     let function = |context: &str, name: &str, is_slice| {
         let file = format!("functions/{context}/src/{}.rs", name.replace('-', "_"));
@@ -94,7 +94,7 @@ fn heads() -> Vec<(String, PathBuf)> {
     files(&workspace_root().join("shared"), "rs").into_iter().filter_map(head).collect()
 }
 
-/// The folders of libraries: those that run on AWS, and the tools.
+/// The folders of libraries: first the libraries that run on AWS, then the tools.
 const LIBRARIES: [&str; 3] = ["shared", "shared/compat", "tools"];
 
 /// The packages in one of these folders.
@@ -223,7 +223,7 @@ fn the_kit_shows_an_error_with_its_causes() {
 /// The anchors of a page, as GitHub makes them of its headings.
 fn anchors(page: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(page).unwrap();
-    // Every second part is a block of code, whose comments are no headings.
+    // Every second part is a block of code. A comment there is not a heading.
     let headings = text.split("```").step_by(2).flat_map(str::lines);
     let headings =
         headings.filter_map(|line| Some(line.strip_prefix('#')?.trim_start_matches('#')));

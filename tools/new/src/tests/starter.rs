@@ -7,7 +7,7 @@ use crate::marks::{Section, resealed, sections};
 fn a_new_stack_is_the_starter_under_its_own_name_and_can_be_added_to() {
     let source = || Source::of_checkout(&workspace_root());
     let folder = tempfile::tempdir().unwrap();
-    // A copy that is named `starter` differs from the starter only in what a workspace of its own changes.
+    // A copy that is named `starter` differs from the starter only by its separate workspace.
     run(folder.path(), |plan| stack::add(plan, "starter", &source(), Auth::Iam)).unwrap();
     let mut copied = files(folder.path());
     for of_a_workspace in [".gitignore", "Cargo.lock", "Cargo.toml", "rustfmt.toml"] {
@@ -20,7 +20,7 @@ fn a_new_stack_is_the_starter_under_its_own_name_and_can_be_added_to() {
     copy(&workspace_root().join("starter"), copy_of_starter.path());
     let starter = files(copy_of_starter.path()).into_iter();
     let starter = BTreeMap::from_iter(starter.map(in_common));
-    // The closing marks of what is written have hashes of it.
+    // The closing marks have hashes of the written text.
     let in_common = |(path, text): (String, String)| (path, resealed(&in_own_workspace(&text)));
     let copied = BTreeMap::from_iter(copied.into_iter().map(in_common));
     assert_eq!(
@@ -32,13 +32,13 @@ fn a_new_stack_is_the_starter_under_its_own_name_and_can_be_added_to() {
         assert_eq!(text, starter[&path], "{path}");
     }
 
-    // With tokens, only who may use the API differs.
+    // With tokens, only the access to the API differs.
     let with_tokens = tempfile::tempdir().unwrap();
     run(with_tokens.path(), |plan| stack::add(plan, "starter", &source(), Auth::Jwt)).unwrap();
     let scopes = model(with_tokens.path()).routes.into_iter();
     let scopes: Vec<_> = scopes.map(|route| (route.path, route.token_scopes.unwrap())).collect();
     for (path, scopes) in scopes {
-        // Of queued commands the function looks at the scopes of their slice.
+        // For queued commands, the function checks the scopes of their slice.
         let expected: &[_] = match path.split('/').nth(1) {
             Some("commands") => &[],
             Some("shop") => &["shop/write"],

@@ -1,4 +1,4 @@
-//! In a small context, and in this repository.
+//! Begins versions in a small context, and in this repository.
 
 use std::fs;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn run(folder: &Path, event: &str) -> Result<(Begun, String)> {
     Ok((begun, plan.write()?))
 }
 
-/// The file of the events after the command, which is then run again.
+/// The file of the events after the command. A second run must change nothing.
 #[track_caller]
 fn written(events: &str, versions: usize) -> String {
     let folder = stack(events, versions);
@@ -96,7 +96,7 @@ mod tests {
 }
 
 #[test]
-fn whatever_a_person_wrote_around_it_stays() {
+fn the_text_of_a_person_around_it_stays() {
     let of =
         |attributes: &str| EVENT.replace("#[derive(Clone, Debug, PartialEq, Event)]", attributes);
     let check = |events: &str, versions, expected: &[&str]| {
@@ -111,7 +111,7 @@ fn whatever_a_person_wrote_around_it_stays() {
         &["#[event(version = 2, fenced, separator = '~')]\n#[derive(ringfence::Event, Clone)]\n\
              #[upcast(1 = room_booked_1_to_2)] // a note\npub struct"],
     );
-    // The upcast follows the one before it, and its test the others.
+    // The upcast follows the previous one, and its test follows the other tests.
     let more = "
 fn name_is_title(data: Fields) -> Result<Fields, FieldError> {
     Ok(data) // }
@@ -141,7 +141,7 @@ mod tests {
             "    use super::*;\n\n    #[test]\n    fn room_booked_of_version_2_is_upcast() {",
         ],
     );
-    // In a module of the file, among tests of another.
+    // The type is in a module of the file, beside tests of another one.
     let event: String = EVENT.lines().map(|line| format!("    {line}\n")).collect();
     let inner = format!("mod tests {{}}\n\npub mod booked {{\n{event}}}\n\n// The end.\n");
     check(
@@ -149,13 +149,13 @@ mod tests {
         1,
         &["mod tests {}\n", "    }\n\n    #[cfg(test)]\n    mod tests {\n", "}\n\n// The end.\n"],
     );
-    // Beside tests in a file of their own.
+    // The tests of the module are in another file.
     check(
         &format!("{EVENT}\n#[cfg(test)]\nmod tests;\n"),
         1,
         &["mod tests;\n\n#[cfg(test)]\nmod upcast_tests {\n"],
     );
-    // By its name in the log, or in Rust.
+    // The command takes the type's name in the log, or in Rust.
     let renamed = of("#[derive(Event)]\n#[event(stored_as = \"RoomBooked\")]")
         .replace("struct RoomBooked {", "struct Booking<'a> {");
     check(

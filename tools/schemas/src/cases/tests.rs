@@ -1,4 +1,4 @@
-//! A type whose schema is written by hand, and is wrong.
+//! A type whose hand-written schema is wrong.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::unlike_their_shapes;
 use crate::present;
 
-/// It is a string, and declares an integer.
+/// A string that declares an integer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Floor(String);
 

@@ -1,4 +1,4 @@
-//! The shapes that types declare, and what they are written as.
+//! The shapes that types declare, and their schemas.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::{NonZeroI8, NonZeroU32};
@@ -35,7 +35,7 @@ fn id() -> Value {
     json!({ "type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[A-Za-z0-9._-]+$" })
 }
 
-/// An object without other members; those that are `required` have to be there.
+/// The schema of an object with only these members, of which some are `required`.
 fn object(members: Value, required: &[&str]) -> Value {
     let mut schema =
         json!({ "type": "object", "properties": members, "additionalProperties": false });
@@ -160,7 +160,7 @@ struct More {
     label: String,
 }
 
-/// A tree, which is in itself.
+/// A tree that contains trees.
 #[derive(Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only the shape matters")]
 struct Tree {

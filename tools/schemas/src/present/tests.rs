@@ -297,7 +297,7 @@ fn a_lock_has_types_with_their_newest_version_commands_and_names() {
     assert_eq!(booked["tags"], json!([{ "key": "roomId", "partition": true }]));
     let versions = booked["versions"].as_object().expect("versions");
     assert!(versions.keys().eq(["2"]), "{versions:?}");
-    // The second one is of a case in another context, which reads the type.
+    // The second sample is from a case of another context, which reads the type.
     let samples = json!([{ "roomId": "r1", "note": null }, { "roomId": "r1", "note": "late" }]);
     assert_eq!(booked["versions"]["2"]["samples"], samples);
     let closed = &rooms["events"]["RoomClosed"];
@@ -312,7 +312,7 @@ fn a_lock_has_types_with_their_newest_version_commands_and_names() {
 }
 
 #[test]
-fn a_payload_on_a_log_of_streams_may_lack_what_names_its_stream() {
+fn a_payload_on_a_log_of_streams_may_lack_the_field_that_names_its_stream() {
     let bill = json(&present::<All>()["bills"])["events"]["BillSent"]["versions"]["1"].clone();
     assert_eq!(bill["shape"]["required"], json!(["cents"]));
     assert_eq!(bill["samples"], json!([{ "cents": 100 }]));

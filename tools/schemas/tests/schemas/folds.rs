@@ -1,4 +1,4 @@
-//! Folds whose results are stored, as they were released and after a change. One snapshot has all findings.
+//! Stored folds, as released and after a change. One snapshot has all findings.
 
 use std::collections::{BTreeMap, HashSet};
 use std::error::Error;
@@ -164,13 +164,13 @@ shelf! { before: Dcb, 0, #[serde(skip)] _unused: u8, |known, read| match read {
     Read::ItemTaken => known.items -= 1,
 } }
 
-// The same, with a counter that snapshots of before do not have.
+// The same, with a counter that earlier snapshots do not have.
 shelf! { counted: Dcb, 0, #[serde(default)] taken: u32, |known, read| match read {
     Read::ItemAdded => known.items += 1,
     Read::ItemTaken => (known.items, known.taken) = (known.items - 1, known.taken + 1),
 } }
 
-// The shape of the state is the same, and what it means is not.
+// The state has the same shape and another meaning.
 shelf! { at_most_one: Dcb, 0, #[serde(skip)] _unused: u8, |known, read| match read {
     Read::ItemAdded => known.items = 1,
     Read::ItemTaken => known.items = 0,
@@ -220,7 +220,7 @@ fn update<M: Members>(released: &Lock) -> Lock {
     grown
 }
 
-/// What is said of a stack of which nothing may be added, however often somebody tries.
+/// Notes the findings about a stack of which nothing may be added, however often somebody tries.
 fn refused<M: Members>(book: &mut String, change: &str, released: &Lock) {
     let Comparison { grown, findings } = gates::<M>(released);
     assert_eq!(&grown, released, "{change}");
@@ -239,7 +239,7 @@ fn a_fold_that_has_changed_needs_another_version() {
     refused::<panicking::All>(&mut book, "A fold panics", &released);
     refused::<unordered::All>(&mut book, "A fold is never the same", &released);
 
-    // Another build is compared with what this one has released, too.
+    // `changed_folds` compares another build with this build's lock, too.
     let stack = Stack::of::<counted::All>().expect("it does not contradict itself");
     let readers = Readers::of::<counted::All>();
     let found = changed_folds(&stack, &readers, "shelf", &released);
@@ -257,10 +257,10 @@ fn a_fold_that_has_changed_needs_another_version() {
     without(&mut fewer.views);
     without(&mut fewer.dues);
     refused::<before::All>(&mut book, "A fold reads another type", &fewer);
-    // None of them was passed over if the type is new.
+    // No fold passed over events of a new type.
     fewer.events.remove("ItemTaken");
     assert_eq!(update::<before::All>(&fewer), released);
-    // The name of a kept state has what it reads.
+    // The types that a kept state reads are part of its version.
     let mut fewer = released.clone();
     without(&mut fewer.states);
     assert_eq!(update::<before::All>(&fewer), released);
@@ -278,7 +278,7 @@ fn histories_stay_and_few_are_kept() {
     let json = serde_json::to_value(&released.histories).expect("JSON");
     assert_eq!(json["sequences"], serde_json::json!(["1 1 2 1"]));
     assert_eq!(json["events"].as_array().map(Vec::len), Some(2));
-    // A case that came later shows no step that is new.
+    // A later case shows no new step.
     let later = present::<before::All>().remove("shelf").expect("a lock");
     assert_eq!(later.histories, released.histories);
 }

@@ -1,5 +1,4 @@
-//! For each change that can be made of what was released: what the gates say of it. One snapshot has all of it, so that it
-//! is read as one.
+//! The gate's findings for each possible change. One snapshot has all of them, so they are read together.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,7 +23,7 @@ fn lock<M: Members>(samples: &[Value]) -> Lock {
     lock
 }
 
-/// What was released before each change.
+/// The lock before each change.
 fn released() -> Lock {
     lock::<stacks::before::Stack>(&[
         json!({ "roomId": "r", "guest": "Ada", "nights": 2, "kind": "single", "note": "late" }),
@@ -32,14 +31,14 @@ fn released() -> Lock {
     ])
 }
 
-/// What was released before, changed by hand.
+/// The lock before each change, edited by hand.
 fn with(change: impl FnOnce(&mut LockedType)) -> Lock {
     let mut lock = released();
     change(lock.events.get_mut("RoomBooked").expect("it was released"));
     lock
 }
 
-/// What the gates say of a stack whose cases have this sample.
+/// The gate's result for a stack whose cases have this sample.
 fn gates<M: Members>(released: &Lock, sample: Value) -> Comparison {
     let stack = Stack::of::<M>().expect("it does not contradict itself");
     check(&stack, &Readers::of::<M>(), "rooms", released, &lock::<M>(&[sample]))
@@ -55,7 +54,7 @@ impl Book {
         self.0.push('\n');
     }
 
-    /// A change that may be: the lock that UPDATE=1 writes is one that the same code has nothing to add to.
+    /// An allowed change: the same code adds nothing to the lock that UPDATE=1 writes.
     fn grows<M: Members>(&mut self, change: &str, released: &Lock, sample: Value) {
         let Comparison { grown, findings } = gates::<M>(released, sample.clone());
         assert!(!findings.is_empty() && findings.iter().all(|it| it.is_written), "{change}");
@@ -63,7 +62,7 @@ impl Book {
         self.row(change, &findings);
     }
 
-    /// A change that may not be: nothing of it is written.
+    /// A refused change: nothing of it is written.
     fn refuses<M: Members>(&mut self, change: &str, released: &Lock, sample: Value) {
         let Comparison { grown, findings } = gates::<M>(released, sample);
         assert!(findings.iter().any(|it| !it.is_written), "{change}");
@@ -80,7 +79,7 @@ fn each_change_of_a_type_of_events_has_its_verdict() {
         let mut payload = json!({ "roomId": "r", "guest": "Ada", "nights": 2, "kind": "single" });
         for (name, value) in members.as_object().expect("members") {
             match value {
-                // What is left out.
+                // A boolean leaves the member out.
                 Value::Bool(_) => drop(payload.as_object_mut().expect("a payload").remove(name)),
                 value => payload[name] = value.clone(),
             }
@@ -122,7 +121,7 @@ fn each_change_of_a_type_of_events_has_its_verdict() {
         payload(json!({ "guest": false, "name": "Ada" })),
     );
 
-    // It was there, and is gone for long.
+    // The member has been gone for a long time.
     let remark_gone = with(|of| {
         let version = of.versions.get_mut(&1).expect("the first version");
         let Shape::Object(members) = &mut version.shape else { panic!("an object") };
@@ -341,9 +340,9 @@ fn each_change_of_a_command_or_of_a_name_has_its_verdict() {
     insta::assert_snapshot!(book.0);
 }
 
-/// Both directions hold in the middle of a deploy: readers of the base meet what the new code writes.
+/// In the middle of a deploy, readers of the base also get events that the new code writes.
 #[test]
-fn what_the_base_can_not_read_wants_two_deploys() {
+fn a_sample_that_the_base_can_not_read_wants_two_deploys() {
     let base = released();
     let says = |now: &Lock| {
         let found =
@@ -354,10 +353,10 @@ fn what_the_base_can_not_read_wants_two_deploys() {
     let single = json!({ "roomId": "r", "guest": "Ada", "nights": 2, "kind": "single" });
     let discount =
         json!({ "roomId": "r", "guest": "Ada", "nights": 2, "kind": "single", "discount": 5 });
-    // The member is there, and nothing writes it yet: the first of the two deploys.
+    // The first of the two deploys: the code has the member, and nothing writes it yet.
     assert_eq!(says(&lock::<stacks::choice_added::Stack>(slice::from_ref(&single))), "");
     assert_eq!(says(&lock::<stacks::optional_added::Stack>(&[discount])), "");
-    // Events of a version that the base does not know wait there.
+    // The readers of the base leave events of an unknown version waiting.
     let mut upcast = lock::<stacks::upcast::Stack>(&[json!({ "name": "Ada" })]);
     let lost = says(&upcast);
     let first = base.events["RoomBooked"].versions.clone();

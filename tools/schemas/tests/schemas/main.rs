@@ -1,4 +1,4 @@
-//! Shapes, and what the gates say of their changes.
+//! Shapes, and the gate's findings about their changes.
 
 extern crate ringfence_core as ringfence; // the derive macros name it so
 

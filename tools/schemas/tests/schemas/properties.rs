@@ -1,4 +1,4 @@
-//! What the comparison of two shapes says is so: values show it.
+//! Values show that the comparison of two shapes is right.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use ringfence_schemas::{Member, Shape, ShapeDifference};
 use serde_json::{Map, Value, json};
 
-/// Strings, lists and maps of which no longest is known have at most this many bytes, items and members here; bounds are below.
+/// The most bytes, items and members of strings, lists and maps without a limit. Bounds are smaller than this.
 const LONG: u64 = 6;
 
 fn scalar() -> impl Strategy<Value = Shape> {
@@ -37,7 +37,7 @@ fn nullable(shape: Shape) -> Shape {
     }
 }
 
-/// Shapes of which no value has two: no two are of one kind.
+/// One of several shapes of different kinds, so no value has two of them.
 fn any_of(shapes: Vec<Shape>) -> Option<Shape> {
     let kind = |shape: &Shape| match shape {
         Shape::Boolean => Some(0),
@@ -91,7 +91,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// A shape with one change somewhere, which the numbers choose.
+/// A shape with one change somewhere. The numbers choose the change.
 fn changed(shape: &Shape, picks: &mut impl Iterator<Item = usize>, other: &Shape) -> Shape {
     let pick = picks.next().unwrap_or_default();
     let inner = |shape: &Shape, picks| Box::new(changed(shape, picks, other));
@@ -161,7 +161,7 @@ fn changed(shape: &Shape, picks: &mut impl Iterator<Item = usize>, other: &Shape
     }
 }
 
-/// A shape, and one like it or any other.
+/// A shape, and a similar one or any other one.
 fn pairs() -> impl Strategy<Value = (Shape, Shape)> {
     let picks = prop::collection::vec(0..60_usize, 4);
     (shapes(), shapes(), picks, any::<bool>()).prop_map(|(old, other, picks, is_like)| {
@@ -170,12 +170,12 @@ fn pairs() -> impl Strategy<Value = (Shape, Shape)> {
     })
 }
 
-/// What strings of a pattern consist of.
+/// The letter that strings of a pattern consist of.
 fn letter(pattern: &str) -> &str {
     pattern.get(1..2).expect("it has a letter")
 }
 
-/// Values of a shape: between them they come to each of its bounds, and have each member and lack it.
+/// Values of a shape that together reach each of its bounds, and have and lack each member.
 fn values(shape: &Shape) -> Vec<Value> {
     let length = |length: u64| usize::try_from(length).expect("it is short");
     let lengths = |min: u64, max: Option<u64>| [min, max.unwrap_or(LONG)].map(length);
@@ -264,8 +264,8 @@ fn values(shape: &Shape) -> Vec<Value> {
     }
 }
 
-/// Whether somewhere the one is an object or a list of some kind and the other of another kind: they may still have all
-/// values in common, and are said to differ.
+/// Whether the shapes have different kinds of objects or lists at some place. The comparison then says that they
+/// differ, even if they have the same values.
 fn are_of_two_kinds(old: &Shape, new: &Shape) -> bool {
     let two = |(old, new)| are_of_two_kinds(old, new);
     match (old, new) {
@@ -296,7 +296,7 @@ fn are_of_two_kinds(old: &Shape, new: &Shape) -> bool {
 
 proptest! {
     #[test]
-    fn what_breaks_has_a_witness_and_what_does_not_break_has_none((old, new) in pairs()) {
+    fn a_breaking_change_has_a_witness_and_another_change_has_none((old, new) in pairs()) {
         let (differences, values_of_old) = (old.differences(&new), values(&old));
         for value in &values_of_old {
             prop_assert_eq!(old.admits(value), Ok(()));
@@ -311,7 +311,7 @@ proptest! {
             prop_assert!(witness.is_none() || breaks, "{witness:?} is a witness, and {differences:?}");
             prop_assert!(!breaks || witness.is_some() || !is_told_apart, "no witness of {differences:?}");
         }
-        // Readers first: values of the new shape that a reader of the old one can't read.
+        // Readers go first if a reader of the old shape can't read some value of the new one.
         let first = values(&new).into_iter().find(|value| old.reads(value).is_err());
         let breaks = differences.iter().any(ShapeDifference::breaks_readers);
         let are_first = differences.iter().any(ShapeDifference::wants_readers_first);

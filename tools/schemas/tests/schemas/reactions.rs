@@ -95,7 +95,7 @@ macro_rules! slice {
 
 slice!(Book, "book", RoomBooked::UPCASTS);
 slice!(
-    /// Its cause forgets an upcast.
+    /// Its cause lacks an upcast.
     Greet,
     "greet",
     Upcasts(&[Ok, name_is_of_guest])
@@ -122,7 +122,7 @@ fn a_cause_that_skips_an_upcast_is_named_and_nothing_else() {
     let mut released = now.clone();
     let versions = &mut released.events.get_mut("RoomBooked").expect("it is written").versions;
     assert_eq!(versions[&3].samples, [json!({ "ofGuest": "Ada" })]);
-    // As it was released before: the field of the stream's id is optional.
+    // As it was released: the field with the stream's id is optional.
     let text = Shape::STRING;
     for (number, field) in [(1, "guest"), (2, "name")] {
         let member = |is_optional| Member { is_optional, shape: text.clone() };

@@ -1,4 +1,4 @@
-//! Stacks with one type of events and a view that reads it: as it was released, and after each change.
+//! Stacks with one type of events and a view that reads it, as released and after each change.
 
 use std::num::NonZeroU8;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,7 +7,7 @@ use ringfence_core::{CatalogError, prelude::*};
 use ringfence_stack::{MemberList, Members, Visitor, catalog};
 use ringfence_views::View;
 
-/// A stack with this type of events, and a view that reads this of it.
+/// A stack with this type of events, and a view with these `Reads`.
 macro_rules! stack {
     ($name:ident: $event:item $reads:item) => {
         pub(crate) mod $name {

@@ -1,4 +1,4 @@
-//! What of a type is in its shape, and what is not. The page lists each kind that is not.
+//! Shows which limits of a type are in its shape. A page lists each kind of limit that is not.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroI8, NonZeroU8};
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/evolution.md");
 
-/// Types that take of another type the values for which a condition holds.
+/// Types that take only those values of another type for which a condition holds.
 macro_rules! some {
     ($($name:ident of $text:literal, |$it:ident: $of:ty| $holds:expr;)*) => {$(
         #[derive(Deserialize, JsonSchema)]
@@ -80,14 +80,14 @@ enum Closed {
 #[schemars(extend("maxLength" = MAX))]
 struct Short<const MAX: usize>(String);
 
-/// What breaks the callers who send a `Was`, if a `Now` is taken instead.
+/// Whether the shapes show a break for callers who send a `Was` where a `Now` is taken.
 fn breaks<Was: JsonSchema, Now: JsonSchema>() -> bool {
     let differences = Shape::of::<Was>().differences(&Shape::of::<Now>());
     differences.iter().any(ShapeDifference::breaks_callers)
 }
 
 #[test]
-fn the_page_lists_what_is_not_in_a_shape() {
+fn the_page_lists_the_limits_that_a_shape_lacks() {
     let unseen = [
         ("what `try_from` refuses, and no word of the schema says", breaks::<u8, Even>()),
         ("a condition on several fields", breaks::<Span, InOrder>()),
@@ -115,7 +115,7 @@ fn the_page_lists_what_is_not_in_a_shape() {
 }
 
 #[test]
-fn what_is_like_it_is_in_a_shape() {
+fn similar_limits_are_in_a_shape() {
     let seen = [
         breaks::<Text<600_000>, Text<530_000>>(),
         breaks::<Short<9>, Short<5>>(),

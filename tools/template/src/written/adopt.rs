@@ -1,6 +1,6 @@
-//! A template that was written by hand, or edited between its marks, in the form that `ringfence template` writes. What it
-//! does not know stays below the marks. A setting that differs goes into the table under `Metadata`. What nothing keeps is
-//! named. A block that is as it was written has nothing of a person's, and neither it nor what is around it is looked at.
+//! Brings a template that was written by hand, or edited between its marks, into the form that `ringfence template`
+//! writes. Unknown parts stay below the marks. A setting that differs goes into the table under `Metadata`. Parts that
+//! can't be kept are named. A section whose block has no edits is left as it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use super::source::{SECTIONS, Source, StackPlace};
 use super::table::with_settings;
 use super::write::written;
 
-/// What older releases wrote, by the id that it has now.
+/// Ids that older releases wrote, with the ids of today.
 const FORMER: [(&str, &str); 2] =
     [("RingReaders", "NotifyReaders"), ("RingReadersRole", "NotifyReadersRole")];
 
@@ -26,7 +26,7 @@ const FORMER: [(&str, &str); 2] =
 pub struct Adopted {
     /// Its text.
     pub text: String,
-    /// What is not in it any more, a line each, with what to do.
+    /// Parts that were not kept, a line each, with the steps to take.
     pub lost: Vec<String>,
 }
 
@@ -48,8 +48,8 @@ fn taken(text: &str, stack: &Stack, place: &StackPlace) -> Result<Adopted, Write
     let mut source = Source::of(text, stack, place, None)?;
     let known = Source { all: true, ..Source::of(text, stack, place, None)? };
     let had = source.settings.clone();
-    // Who may use the API decides about the scopes of routes, and a function's condition is that of its role. So all is
-    // compared twice, and a role gets its settings in the second round.
+    // The settings of the API decide whether routes have scopes, and a role has the condition of its function. So
+    // everything is compared twice, and a role gets its settings in the second round.
     let mut found = Found::default();
     for with_roles in [false, true] {
         found = Found::default();
@@ -108,8 +108,8 @@ pub fn has_marks(text: &str) -> bool {
     sections(&text.replace("\r\n", "\n")).iter().any(|section| section.block.is_some())
 }
 
-/// What a person may have written of a section that has marks: what stands between them if that has been edited, and all
-/// of it if they are missing.
+/// The part of a section that a person may have written: the block between its marks if it has edits, or everything if
+/// the marks are missing.
 fn by_hand<'t>(section: &Section<'t>) -> Option<&'t str> {
     match section.block {
         _ if !SECTIONS.contains(&section.name) => None,
@@ -118,7 +118,7 @@ fn by_hand<'t>(section: &Section<'t>) -> Option<&'t str> {
     }
 }
 
-/// What becomes of what a person has written.
+/// The results for the parts that a person has written.
 #[derive(Default)]
 struct Found {
     set: Vec<(String, String, Value)>,
@@ -175,7 +175,7 @@ impl Found {
         Ok(())
     }
 
-    /// An entry as it is, as it is written, and as a stack with everything has it.
+    /// Compares an entry as it is, as it is written, and as a stack with everything has it.
     fn entry(
         &mut self,
         section: &str,
@@ -195,7 +195,7 @@ impl Found {
         }
     }
 
-    /// The statements of roles that are not written, in policies beside the roles.
+    /// The statements that only a person wrote, in policies beside their roles.
     fn policies(&self, source: &Source<'_>, all: &Mapping) -> Result<String, WriteError> {
         let written = entries(&source.body("Resources")?)?;
         let policy = |(role, statements): (&String, &Vec<Value>)| {
@@ -220,7 +220,7 @@ impl Found {
     }
 }
 
-/// Whether an entry is of a kind that follows from the list: what was between marks may be of a slice that is deleted.
+/// Whether an entry is of a kind that follows from the list. Such an entry between marks may be of a deleted slice.
 fn is_of_list(entry: &Value) -> bool {
     let kind = entry.get("Type").and_then(Value::as_str).unwrap_or_default();
     let builds = entry.get("Metadata").and_then(|it| it.get("BuildProperties")?.get("Binary"));

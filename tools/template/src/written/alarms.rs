@@ -6,7 +6,7 @@ use heck::ToLowerCamelCase;
 
 use super::source::Source;
 
-/// What an alarm looks at: one metric, or an expression over several.
+/// The metric that an alarm watches, or an expression over several metrics.
 enum Looks<'a> {
     /// Namespace, name, statistic, period in seconds, and the dimension.
     At(&'a str, &'a str, &'a str, u32, Option<String>),
@@ -24,7 +24,7 @@ struct Alarm<'a> {
     silence: &'a str,
 }
 
-/// CloudWatch takes no more metrics in an alarm.
+/// The most metrics that CloudWatch takes in an alarm.
 const METRICS_MAX: usize = 10;
 
 /// A metric of Lambda in an expression.
@@ -49,7 +49,8 @@ impl Source<'_> {
         }
     }
 
-    /// The product of what mappings have polled. One that is left out polls nothing, and is not missed.
+    /// The product of the polls of mappings, which is 0 if one has stopped. A mapping that a condition leaves out
+    /// counts as 1.
     fn polls(&self, mappings: &[(&str, String)]) -> String {
         let ids = mappings.iter().map(|(_, mapping)| mapping.to_lower_camel_case());
         if mappings.iter().all(|(function, _)| self.condition(function).is_none()) {
@@ -110,7 +111,7 @@ impl Source<'_> {
         let of = format!("{{ Name: QueueName, Value: !GetAtt {queue}.QueueName }}");
         let looks =
             Looks::At("AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", 300, Some(of));
-        // SQS has no data on a queue that nobody has touched for hours, though it has dead letters.
+        // SQS reports no data on an idle queue, even if the queue has dead letters.
         Alarm { id: id.to_owned(), says, looks, silence: "ignore", ..Alarm::default() }
     }
 
@@ -125,7 +126,7 @@ impl Source<'_> {
         let mut alarms = self.of_functions(
             "StreamsBehind",
             "The oldest record that waits in a stream is over an hour old; a stream keeps it for 24 hours.",
-            // Milliseconds; a delivery that waits out an outage reports them once, after 15 minutes.
+            // In milliseconds. A delivery that waits out an outage reports its age once, after 15 minutes.
             ("IteratorAge", "Maximum", 1_800),
             &streams,
             |ids| {
@@ -154,7 +155,7 @@ impl Source<'_> {
             &kept,
             ("records", "\"SUM(FILL(METRICS(), 0))\"".to_owned()),
         ));
-        // What project-views gives up, the next notification brings.
+        // After a batch that project-views gives up, the next notification does the same work.
         let lost: Vec<_> = streams.into_iter().filter(|id| id != "ProjectViews").collect();
         alarms.extend(self.of_functions(
             "BatchesLost",
@@ -234,7 +235,7 @@ impl Source<'_> {
         alarms
     }
 
-    /// Answers about views that are behind or being built have alarms of their own.
+    /// Answers about views that are behind or being built have separate alarms.
     fn commands_fail(&self) -> Alarm<'static> {
         let readers = self.readers();
         let less = readers.iter().map(|id| format!(" - FILL({}, 0)", id.to_lower_camel_case()));

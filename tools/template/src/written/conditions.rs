@@ -1,4 +1,4 @@
-//! A resource that a condition leaves out must not be named by one that is there.
+//! Checks that no resource names another one that a condition may leave out.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::flow::flow;
 /// Checks that resources and outputs name each resource that has a condition only under that condition.
 ///
 /// # Errors
-/// The first one that does not.
+/// Names the first resource or output that does not.
 pub(super) fn check_conditions(bodies: &[(&str, String)]) -> Result<(), WriteError> {
     let of = |section: &str| {
         let body = bodies.iter().find(|(name, _)| *name == section);
@@ -22,7 +22,7 @@ pub(super) fn check_conditions(bodies: &[(&str, String)]) -> Result<(), WriteErr
     for (id, entry) in &resources {
         if let Some(condition) = entry.get("Condition").map(flow) {
             let events = entry.get("Properties").and_then(|of| of.get("Events")?.as_mapping());
-            // SAM makes the mapping of an event, and names it so.
+            // SAM makes a mapping for an event, with this name.
             let events = events.into_iter().flat_map(Mapping::keys);
             let made = events.map(|event| format!("{}{}", flow(id), flow(event)));
             let ids: Vec<_> = [flow(id)].into_iter().chain(made).collect();
@@ -49,7 +49,7 @@ struct Walk<'a> {
     conditions: &'a BTreeMap<String, String>,
     /// The conditions that hold here.
     under: Vec<String>,
-    /// What is named without its condition.
+    /// The first resource that is named without its condition.
     wrong: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a person has changed between the marks, and which line keeps it.
+//! The edits of a person between the marks, and the lines that keep them.
 
 use ringfence_new::marks::{Section, sections};
 use serde_yaml_ng::{Mapping, Value};
@@ -9,15 +9,15 @@ use super::line_ends::unix;
 use super::policy::{is_covered, statements};
 use super::way_out::{LISTS, of_name, way_out};
 
-/// A change of something that is written.
+/// A change of a written part.
 pub(super) enum Change {
     /// A setting keeps it.
     Set { id: String, name: String, value: Value },
     /// A statement of a role; a policy beside the role keeps it.
     Statement { role: String, statement: Value },
-    /// It lacks what is written. A newer release may have added that.
+    /// A written part is missing. A newer release may have added it.
     Lacks(String),
-    /// Nothing keeps it. The line says what it is, and what to do.
+    /// Nothing keeps the change. The line names it, and says what to do.
     Lost(String),
 }
 
@@ -26,7 +26,7 @@ pub(super) fn entries(body: &str) -> Result<Mapping, WriteError> {
     Ok(serde_yaml_ng::from_str::<Option<Mapping>>(body)?.unwrap_or_default())
 }
 
-/// How an entry differs from the one that is written. `any` is the one that a stack with everything has.
+/// The differences between an entry and the written one. `any` is the entry that a stack with everything has.
 pub(super) fn changes(
     section: &str,
     id: &str,
@@ -59,7 +59,7 @@ pub(super) fn changes(
     }
 }
 
-/// A map that is compared with the one that is written.
+/// Compares a map with the written one.
 struct Compared<'a> {
     section: &'a str,
     id: &'a str,
@@ -93,7 +93,8 @@ impl Compared<'_> {
         match (name, way_out(self.section, name)) {
             _ if was == Some(is) => Vec::new(),
             ("Environment", None) => {
-                // Variables that other stacks have: this one has no log of theirs.
+                // Variables that the list gives to other stacks, for logs that this one does not have, are not a
+                // person's.
                 let more = without(is, was.unwrap_or(&nothing));
                 some(more.and_then(|more| without(&more, any.unwrap_or(&nothing))))
             }
@@ -106,7 +107,7 @@ impl Compared<'_> {
                 more => some(more),
             },
             ("Policies", _) => self.policies(is, was, any),
-            // Streams of logs that this stack has not.
+            // These are streams of logs that this stack does not have.
             ("Events", Some(way_out)) if without(is, any.unwrap_or(&nothing)).is_none() => {
                 vec![Change::Lost(format!("{name} of {id}: they lack something: {way_out}"))]
             }
@@ -119,7 +120,7 @@ impl Compared<'_> {
         }
     }
 
-    /// The items that a list has besides those that are written.
+    /// The items of a list that are not written.
     fn list(&self, name: &str, key: &str, is: &Value, was: Option<&Value>) -> Vec<Change> {
         let written = was.and_then(Value::as_sequence).map(Vec::as_slice).unwrap_or_default();
         let Value::Sequence(items) = is else {
@@ -145,7 +146,7 @@ impl Compared<'_> {
         all
     }
 
-    /// The statements that a role has besides those that are written, here or for other stacks.
+    /// The statements of a role that are not written, neither here nor for other stacks.
     fn policies(&self, is: &Value, was: Option<&Value>, any: Option<&Value>) -> Vec<Change> {
         let written = [was, any].into_iter().flatten().flat_map(statements).flatten();
         let written: Vec<_> = written.collect();
@@ -160,7 +161,7 @@ impl Compared<'_> {
     }
 }
 
-/// What a value has besides another one. `None` if that is nothing.
+/// The parts of a value that another one does not have. `None` if there are none.
 fn without(value: &Value, other: &Value) -> Option<Value> {
     let (Value::Mapping(all), Value::Mapping(other)) = (value, other) else {
         return (value != other).then(|| value.clone());
@@ -178,8 +179,7 @@ fn without(value: &Value, other: &Value) -> Option<Value> {
     (!more.is_empty()).then(|| more.into())
 }
 
-/// What a person has changed between the marks, as lines that say how to keep it. Blocks whose marks say that they are as
-/// they were written have none.
+/// The edits of a person between the marks, as lines that say how to keep them. A block whose hash fits has no edits.
 ///
 /// # Errors
 /// As [`super::written`].

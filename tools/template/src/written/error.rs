@@ -1,6 +1,6 @@
-//! Why a template is not written.
+//! The reasons why a template is not written.
 
-/// What can't be written.
+/// A template can't be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The text is not a template.
@@ -9,12 +9,12 @@ pub enum WriteError {
     /// It has a value that JSON can't hold.
     #[error("template.yaml has a value that JSON can't hold")]
     Json(#[from] serde_json::Error),
-    /// Its lines end in two ways.
+    /// Its lines have two kinds of ends.
     #[error(
         "template.yaml has lines that end with CR LF and lines that end with LF: save it with one of them"
     )]
     LineEnds,
-    /// The lines of a section do not show its entries.
+    /// The lines of a section do not show where its entries begin.
     #[error(
         "template.yaml: each entry of {0} has to begin on a line of its own, after two spaces: write it so, and run the command again"
     )]
@@ -29,13 +29,13 @@ pub enum WriteError {
         /// The folder.
         folder: String,
     },
-    /// Two things would have one name.
+    /// Two things would have the same name.
     #[error("{0}: choose another name")]
     Name(String),
-    /// A setting is of nothing that is written.
+    /// A setting can't be applied.
     #[error("template.yaml: {0}")]
     Settings(String),
-    /// What would be written is no template.
+    /// The text to write is not a valid template.
     #[error(
         "template.yaml would have something twice ({0}). If it has no marks, or changed ones, take it over by `ringfence template --adopt`; else rename yours"
     )]

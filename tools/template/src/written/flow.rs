@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_yaml_ng::Value;
 
-/// Words that are no texts in YAML 1.1, in lowercase.
+/// Words, in lowercase, that YAML 1.1 does not read as texts.
 const WORDS: [&str; 9] = ["false", "n", "no", "null", "off", "on", "true", "y", "yes"];
 
 /// A value in one line.
@@ -13,7 +13,7 @@ pub(super) fn flow(value: &Value) -> String {
         Value::Null => "null".to_owned(),
         Value::Bool(is) => is.to_string(),
         Value::Number(number) => match number.to_string() {
-            // YAML 1.1 wants a point and a sign: `1e30` would be a text.
+            // YAML 1.1 needs a point and a sign: it reads `1e30` as a text.
             text if text.contains('e') => {
                 let (digits, power) = text.split_once('e').unwrap_or_default();
                 let point = if digits.contains('.') { "" } else { ".0" };
@@ -36,8 +36,8 @@ pub(super) fn flow(value: &Value) -> String {
     }
 }
 
-/// Whether a text needs no quotes. Numbers, dates, times and the other forms of YAML 1.1 begin with a digit, a sign or a
-/// point.
+/// Whether a text needs no quotes. Numbers, dates, times and the other forms of YAML 1.1 begin with a digit, a sign or
+/// a point.
 fn is_plain(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || "/$".contains(c))
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./$ ".contains(c))
@@ -51,7 +51,7 @@ fn quoted(text: &str) -> String {
         let _ = match c {
             '"' | '\\' => write!(quoted, "\\{c}"),
             '\n' => write!(quoted, "\\n"),
-            // Readers refuse these, or take them for the end of a line.
+            // Readers refuse these characters, or take them for the end of a line.
             '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
                 write!(quoted, "\\u{:04x}", u32::from(c))
             }
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn every_text_is_read_as_it_was_in_a_list_a_map_and_as_a_key() {
         let mut texts: Vec<String> = HARD.map(str::to_owned).to_vec();
-        // Every character that may begin or end something, alone and between letters.
+        // Every character that may have a meaning in YAML, alone and between letters.
         let chars = (0..=0x2ff_u32).chain([0x2028, 0x2029, 0xfeff, 0xfffe, 0xffff, 0x1f600]);
         for c in chars.filter_map(char::from_u32) {
             texts.extend([c.to_string(), format!("a{c}b"), format!("a {c}"), format!("{c} a")]);
@@ -153,7 +153,7 @@ mod tests {
             let read: Value = serde_yaml_ng::from_str(&written).expect("YAML");
             assert_eq!(read, value, "{written}");
         }
-        // This library reads 1.2, so what 1.1 reads otherwise is quoted.
+        // This library reads YAML 1.2, so this only checks the quotes that YAML 1.1 needs.
         for text in HARD {
             assert!(flow(&text.into()).starts_with('"'), "{text}");
         }

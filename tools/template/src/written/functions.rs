@@ -86,7 +86,7 @@ impl Source<'_> {
         )
     }
 
-    /// A reactor's function is invoked when the index has grown, and otherwise each minute.
+    /// A reactor's function and role. The function is invoked when the index has grown, and otherwise each minute.
     fn reactor(&self, reactor: &ReactorInfo) -> [String; 2] {
         let (id, name) = (id_of(reactor.name), reactor.name);
         let function = include_str!("../../files/reactor.yaml")
@@ -115,7 +115,8 @@ impl Source<'_> {
         if self.takes_tokens { scopes(&of) } else { String::new() }
     }
 
-    /// A route of several views lets every caller in who may read one of them; query-views looks at the scopes of the view.
+    /// The scopes of the route that all views share. It admits each caller who may read any view. query-views then
+    /// checks the scopes of the requested view.
     pub(super) fn scopes_of_views(&self) -> String {
         let views = self.stack.views();
         match views.iter().any(|view| view.scopes.is_empty()) {
@@ -130,7 +131,7 @@ impl Source<'_> {
     pub(super) fn keys(&self, role: &str, table: &str) -> Vec<String> {
         let contexts = self.stack.contexts.iter().filter(|context| table_of(context.log) == table);
         let of_role = contexts.filter(|context| match role {
-            // It carries out the commands that can be due, on any log.
+            // fire-deadlines carries out the commands that can be due, on any log.
             "FireDeadlinesRole" => !context.dues.is_empty(),
             _ => role_of(context) == role,
         });

@@ -1,5 +1,5 @@
-//! What the roles of slices allow in the tables of the logs. It follows from the requests of the slices' cases, which
-//! the checks of a stack run. Without them it stays as the template has it.
+//! The permissions that the roles of slices have in the tables of the logs. They follow from the requests of the
+//! slices' cases, which the checks of a stack run. Without a run, they stay as the template has them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,13 +18,13 @@ pub struct Grant {
     pub together: bool,
 }
 
-/// What each role allows, by its logical id.
+/// The grants of each role, by its logical id.
 pub type Grants = BTreeMap<String, BTreeSet<Grant>>;
 
 /// The tables of the logs.
 pub(super) const TABLES: [&str; 3] = ["EventTable", "AggregateTable", "DocumentTable"];
 
-/// What slices ask of them. A person may have allowed more, which is not theirs.
+/// The actions of slices on these tables. Other actions in a role are a person's.
 const ACTIONS: [&str; 5] = ["ConditionCheckItem", "GetItem", "PutItem", "Query", "UpdateItem"];
 
 impl Grant {
@@ -41,7 +41,7 @@ impl Grant {
     }
 }
 
-/// What a role of the template allows.
+/// The grants of a role in the template.
 pub(super) fn of_role(template: &Value, role: &str) -> BTreeSet<Grant> {
     let policies = template["Resources"][role]["Properties"]["Policies"].as_array();
     let statements = policies.into_iter().flatten();
@@ -72,7 +72,8 @@ fn each(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice).iter()
 }
 
-/// All that slices on these tables can need, until their cases say which of it they do. `indexes` are those of the events.
+/// All grants that slices on these tables can need. They are used until the cases show the needed ones. `indexes` are
+/// the indexes of the event table.
 pub(super) fn all(tables: &BTreeSet<&str>, indexes: &[&str]) -> BTreeSet<Grant> {
     let each = tables.iter().flat_map(|table| {
         let (alone, together): (&[&str], &[&str]) = match *table {
@@ -95,7 +96,7 @@ pub(super) fn all(tables: &BTreeSet<&str>, indexes: &[&str]) -> BTreeSet<Grant> 
     each.collect()
 }
 
-/// The statements. `keys` says to which partition keys a role is limited in a table.
+/// The statements for grants. `keys` returns the partition keys to which a role is limited in a table.
 pub(super) fn statements(grants: &BTreeSet<Grant>, keys: impl Fn(&str) -> Vec<String>) -> String {
     let mut text = String::new();
     for table in TABLES {
@@ -107,7 +108,7 @@ pub(super) fn statements(grants: &BTreeSet<Grant>, keys: impl Fn(&str) -> Vec<St
         let (mut alone, mut together) = (actions(false), actions(true));
         let arn = format!("!GetAtt {table}Arn.Value");
         if table != "EventTable" {
-            // Whatever a slice does in a stream is limited to the keys of its context.
+            // In the tables of streams, all actions of a slice are limited to the keys of its context.
             alone.append(&mut together);
             let sid = table.replace("Table", "s");
             let keys = keys(table);

@@ -13,7 +13,7 @@ pub(super) fn unix(text: &str) -> Result<Cow<'_, str>, WriteError> {
     Ok(if ends == 0 { text.into() } else { text.replace("\r\n", "\n").into() })
 }
 
-/// Changes a text whose lines may end with CR LF. They end so afterwards.
+/// Changes a text, and keeps its line ends, which may be CR LF.
 pub(super) fn in_its_line_ends(
     text: &str,
     change: impl FnOnce(&str) -> Result<String, WriteError>,

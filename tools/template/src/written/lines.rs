@@ -6,7 +6,7 @@ use serde_yaml_ng::{Mapping, Value};
 
 use super::error::WriteError;
 
-/// The lines of the entries that are kept, each with the comments before it, and the other lines.
+/// The lines of the kept entries, with the comments before each entry, and the lines of the dropped ones.
 pub(super) struct Lines {
     pub(super) kept: String,
     pub(super) dropped: String,
@@ -14,7 +14,7 @@ pub(super) struct Lines {
 
 impl Lines {
     /// # Errors
-    /// The lines do not show which entry they are of.
+    /// The lines do not show where the entries begin.
     pub(super) fn of(
         section: &str,
         body: &str,
@@ -42,7 +42,7 @@ impl Lines {
             to.push_str(&std::mem::take(&mut lead));
             to.push_str(line);
         }
-        // It may belong to the next section.
+        // These comments may belong to the next section.
         kept += &lead;
         if found
             .iter()
@@ -55,7 +55,7 @@ impl Lines {
     }
 }
 
-/// The comments of a text. The marks are none.
+/// The comments of a text, without the marks.
 pub(super) fn comments(text: &str) -> BTreeSet<String> {
     let comment = |line: &str| {
         let begin = if line.trim_start().starts_with('#') { 0 } else { line.find(" # ")? };

@@ -1,4 +1,4 @@
-//! The statements of a role, and which of them others cover.
+//! The statements of a role, and a check whether others cover one.
 
 use serde_yaml_ng::Value;
 
@@ -11,7 +11,7 @@ pub(super) fn statements(policies: &Value) -> Option<Vec<&Value>> {
     all.iter().all(|statement| statement.is_mapping()).then_some(all)
 }
 
-/// Whether statements allow all that this one allows. One that denies is covered by its equal alone.
+/// Whether statements allow all that this one allows. Only an equal statement covers one that denies.
 pub(super) fn is_covered(statement: &Value, by: &[&Value]) -> bool {
     const LISTS: [&str; 2] = ["Action", "Resource"];
     let rest = |statement: &Value| {

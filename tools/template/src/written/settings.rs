@@ -1,4 +1,4 @@
-//! A team's settings of what is written: under `Metadata`, `Ringfence`, by logical id.
+//! A team's settings of written parts: under `Metadata`, `Ringfence`, by logical id.
 
 use serde_yaml_ng::{Mapping, Value};
 
@@ -6,16 +6,16 @@ use super::error::WriteError;
 use super::flow::flow;
 use super::way_out::{LISTS, OF_RESOURCE, of_name, way_out};
 
-/// The settings, by logical id; `Globals` are those of all functions.
+/// The settings, by logical id. `Globals` has the settings of all functions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Settings(pub(super) Mapping);
 
-/// A setting that can't be. `what` is the path to it.
+/// The error for a wrong setting. `what` is the path to it.
 fn wrong(what: &str, why: &str) -> WriteError {
     WriteError::Settings(format!("Metadata: Ringfence: {what}: {why}"))
 }
 
-/// Whether a map in it has a merge key.
+/// Whether any map in the value has a merge key.
 fn merges(value: &Value) -> bool {
     match value {
         Value::Mapping(all) => all.iter().any(|(name, of)| *name == "<<" || merges(of)),
@@ -29,7 +29,7 @@ impl Settings {
     /// The settings of a template.
     ///
     /// # Errors
-    /// They have another form.
+    /// The settings have another form.
     pub(super) fn of(template: &Value) -> Result<Self, WriteError> {
         let metadata = template.get("Metadata");
         let Some(found) = metadata.and_then(|metadata| metadata.get("Ringfence")) else {
@@ -54,7 +54,7 @@ impl Settings {
         Ok(Self(all.clone()))
     }
 
-    /// Sets something.
+    /// Adds a setting.
     pub(super) fn set(&mut self, id: &str, name: &str, value: Value) {
         let of = self.0.entry(id.into()).or_insert_with(|| Mapping::new().into());
         of.as_mapping_mut().get_or_insert(&mut Mapping::new()).insert(name.into(), value);
@@ -70,7 +70,7 @@ impl Settings {
         self.0.get(id)?.get(name)
     }
 
-    /// The variables that a function gets besides those that are written, from the settings of all functions too.
+    /// The variables that a function gets from its settings and from the settings of all functions.
     pub(super) fn variables(&self, id: &str) -> Mapping {
         let of = |id| {
             let found = self.get(id, "Environment").and_then(|it| it.get("Variables"));
@@ -79,7 +79,7 @@ impl Settings {
         of("Globals").into_iter().chain(of(id)).collect()
     }
 
-    /// Checks that each setting is of something that is written.
+    /// Checks that each setting is of a written part.
     pub(super) fn check(&self, bodies: &[(&str, String)]) -> Result<(), WriteError> {
         for id in self.0.keys().map(flow) {
             let is_written = |(section, body): &(&str, String)| match *section {
@@ -93,7 +93,7 @@ impl Settings {
         Ok(())
     }
 
-    /// A section's text with the settings of what is in it.
+    /// A section's text with the settings of its parts.
     pub(super) fn apply(&self, section: &str, text: String) -> Result<String, WriteError> {
         let mut text = text;
         for (id, settings) in &self.0 {
@@ -117,7 +117,7 @@ impl Settings {
     }
 }
 
-/// Where a resource begins and ends in a text.
+/// The beginning and the end of a resource in a text.
 pub(super) fn range(text: &str, id: &str) -> Option<(usize, usize)> {
     let head = format!("  {id}:");
     let (mut at, mut begin) = (0, None);
@@ -140,8 +140,8 @@ pub(super) fn range(text: &str, id: &str) -> Option<(usize, usize)> {
     begin.map(|begin| (begin, begin + text[begin..].trim_end().len() + 1))
 }
 
-/// The properties of a resource, or the lines of a parameter or of `Globals`, with the settings. An error names the
-/// setting, and says why it can't be.
+/// Applies settings to the properties of a resource, or to the lines of a parameter or of `Globals`. An error names the
+/// setting and its fault.
 fn applied(
     text: &str,
     id: &str,
@@ -155,7 +155,7 @@ fn applied(
     let yaml: Value = serde_yaml_ng::from_str(&block).map_err(|_| form())?;
     let whole = yaml.get(id).ok_or_else(form)?;
     let of = if is_resource { whole.get("Properties").ok_or_else(form)? } else { whole };
-    // What stands in one line gets a line for each property.
+    // Properties in one line get a line each.
     let first = block.lines().position(|line| line.starts_with(head)).ok_or_else(form)?;
     let is_flow = |line: &str| line.trim_start().starts_with('{') || line.contains(": {");
     let is_flow = block.lines().skip(first).take(if is_resource { 1 } else { 2 }).any(is_flow);
@@ -178,7 +178,7 @@ fn applied(
     Ok(format!("{}{block}{}", &text[..begin], &text[end..]))
 }
 
-/// A setting with what is written. Most take its place; some add to it.
+/// The value of a setting. Some settings add to the written value; the others replace it.
 fn with_written(name: &str, value: &Value, written: Option<&Value>) -> Result<Value, String> {
     if let Some((_, key)) = LISTS.iter().find(|(list, _)| *list == name) {
         let mut all = written.and_then(Value::as_sequence).cloned().unwrap_or_default();
@@ -221,7 +221,7 @@ fn with_written(name: &str, value: &Value, written: Option<&Value>) -> Result<Va
     }
 }
 
-/// A map with the entries of another one. Those take the place of its own.
+/// A map with the entries of another one, which replace its own.
 fn merged(written: &Value, more: &Value) -> Value {
     let (Value::Mapping(written), Value::Mapping(more)) = (written, more) else {
         return more.clone();
@@ -234,7 +234,7 @@ fn merged(written: &Value, more: &Value) -> Value {
     all.into()
 }
 
-/// The block with the line in place of the one of its name, or after the line that begins with `after`.
+/// The block with a line that replaces the one of its name, or follows the line that begins with `after`.
 fn with_line(block: &str, depth: usize, name: &str, value: &str, after: &str) -> Option<String> {
     let indent = " ".repeat(depth);
     let (head, line) = (format!("{indent}{name}:"), format!("{indent}{name}: {value}\n"));

@@ -1,4 +1,4 @@
-//! What the written part of a template follows from.
+//! The facts from which the written part of a template follows.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +18,7 @@ use super::settings::Settings;
 pub(super) const SECTIONS: [&str; 6] =
     ["Parameters", "Rules", "Conditions", "Globals", "Resources", "Outputs"];
 
-/// Where a stack is: what the names of its programs begin with, and where cargo builds them.
+/// The place of a stack: the prefix of its programs' names, and the folder where cargo builds them.
 #[derive(Clone, Debug)]
 pub struct StackPlace {
     pub(super) prefix: String,
@@ -26,7 +26,8 @@ pub struct StackPlace {
 }
 
 impl StackPlace {
-    /// A stack that is a folder of a workspace shares it with others, so its programs have its name.
+    /// A stack in a folder of a workspace shares the workspace with others, so the names of its programs begin with its
+    /// own name.
     #[must_use]
     pub fn of(root: &Path) -> Self {
         let manifest = fs::read_to_string(root.join("Cargo.toml")).unwrap_or_default();
@@ -69,7 +70,7 @@ impl StackPlace {
     }
 }
 
-/// What the written part follows from.
+/// The facts from which the written part follows.
 pub(super) struct Source<'a> {
     pub(super) stack: &'a Stack,
     pub(super) place: &'a StackPlace,
@@ -81,7 +82,7 @@ pub(super) struct Source<'a> {
     /// The template as it is, in which a tag such as `!Ref x` is `{"!Ref": x}`.
     pub(super) template: Value,
     pub(super) grants: Option<&'a Grants>,
-    /// Whether everything is written that any stack has.
+    /// Whether all parts are written that any stack can have.
     pub(super) all: bool,
 }
 
@@ -100,7 +101,7 @@ pub fn table_of(log: LogKind) -> &'static str {
     }
 }
 
-/// What the keys of a context's streams begin with.
+/// The prefix of the keys of a context's streams.
 pub(super) fn prefix(context: &ContextInfo) -> Option<String> {
     match context.log {
         LogKind::Dcb => None,
@@ -109,7 +110,7 @@ pub(super) fn prefix(context: &ContextInfo) -> Option<String> {
     }
 }
 
-/// The role of a context's slices. On the DCB log all contexts have one.
+/// The role of a context's slices. All contexts on the DCB log share one.
 pub(super) fn role_of(context: &ContextInfo) -> String {
     match context.log {
         LogKind::Dcb => "DcbLogRole".to_owned(),
@@ -117,7 +118,7 @@ pub(super) fn role_of(context: &ContextInfo) -> String {
     }
 }
 
-/// A route's scopes, as its event has them.
+/// The text of a route's scopes.
 pub(super) fn scopes(of: &BTreeSet<&str>) -> String {
     let of: Vec<_> = of.iter().copied().collect();
     match of[..] {
@@ -126,7 +127,7 @@ pub(super) fn scopes(of: &BTreeSet<&str>) -> String {
     }
 }
 
-/// The pattern of the rule that takes the events that a slice reacts to.
+/// The pattern of the rule for the events that a slice reacts to.
 pub(super) fn pattern(causes: &[Cause]) -> String {
     let list = |names: BTreeSet<&str>| names.into_iter().collect::<Vec<_>>().join(", ");
     let contexts = list(causes.iter().map(|cause| cause.context).collect());
@@ -139,7 +140,7 @@ pub(super) fn has_rule(slice: &SliceInfo) -> bool {
     slice.order.is_none() && !slice.reacts_to.is_empty()
 }
 
-/// Checks that no function of the list and no role of a context has the name of something else that is written.
+/// Checks that no function of the list and no role of a context has the name of another written part.
 fn check_names(stack: &Stack) -> Result<(), WriteError> {
     let slices = stack.slices().map(|(_, slice)| ("slice", slice.name, id_of(slice.name)));
     let reactors =
@@ -173,7 +174,7 @@ impl<'a> Source<'a> {
         Ok(Self { stack, place, logs, settings, takes_tokens, template, grants, all: false })
     }
 
-    /// Whether the stack has something, by a word of `files/`.
+    /// Whether the stack has the thing that a word of `files/` names.
     pub(super) fn has(&self, what: &str) -> bool {
         let mut slices = self.stack.slices();
         self.all
@@ -193,7 +194,7 @@ impl<'a> Source<'a> {
             }
     }
 
-    /// The condition under which a function is there.
+    /// The condition of a function.
     pub(super) fn condition(&self, id: &str) -> Option<String> {
         let own = || self.template["Resources"][id]["Condition"].as_str().map(str::to_owned);
         let is_own = self.stack.functions().any(|(_, function)| id_of(function.name) == id);
@@ -206,13 +207,13 @@ impl<'a> Source<'a> {
         logs.chain(["IndexTable", "ViewTable"]).collect()
     }
 
-    /// The functions whose mappings keep what they give up.
+    /// The functions whose mappings keep the batches that they give up.
     pub(super) fn streams(&self) -> Vec<String> {
         let views = self.has("rows").then_some("ProjectViews");
         ["PublishEvents", "IndexEvents"].into_iter().chain(views).map(str::to_owned).collect()
     }
 
-    /// The event source mappings, with their functions; also those whose records may be lost, if asked.
+    /// The event source mappings, with their functions. With `all`, also the mappings whose records may be lost.
     pub(super) fn mappings(&self, all: bool) -> Vec<(&'static str, String)> {
         let events = [("dcb", "Stream"), ("aggregates", "Aggregates"), ("documents", "Documents")];
         let of_logs = ["PublishEvents", "IndexEvents"].into_iter().flat_map(|id| {
@@ -225,7 +226,7 @@ impl<'a> Source<'a> {
         all.map(|(id, event)| (id, format!("{id}{event}"))).collect()
     }
 
-    /// The functions that are no slices. A span that is lost is in the log, so forward-spans is not one of them.
+    /// The functions that are not slices, without forward-spans: a lost span is still in the log.
     pub(super) fn watched(&self) -> Vec<String> {
         let serving = |all: &[(&str, &str)]| -> Vec<String> {
             let of = all.iter().filter(|(what, _)| what.is_empty() || self.has(what));

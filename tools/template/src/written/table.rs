@@ -1,4 +1,4 @@
-//! Settings are added to the table under `Metadata`, line by line, so that all else stays as a person wrote it.
+//! Adds settings to the table under `Metadata`, line by line, so everything else stays as a person wrote it.
 
 use serde_yaml_ng::Value;
 
@@ -13,7 +13,7 @@ const HEAD: &str = "Ringfence: # settings of what is written below, by logical i
 /// The template with the settings that it does not have yet.
 ///
 /// # Errors
-/// Its table has a form to which a line can't be added.
+/// The table has a form to which a line can't be added.
 pub(super) fn with_settings(
     text: &str,
     had: &Settings,
@@ -93,13 +93,13 @@ fn is_text(line: &str) -> bool {
     !line.trim().is_empty() && !line.trim_start().starts_with('#')
 }
 
-/// How deep the lines below a line are.
+/// The depth of the lines below a line.
 fn depth_of_first(lines: &[String], of: usize) -> Option<usize> {
     let next = lines[of + 1..].iter().find(|line| is_text(line))?;
     Some(depth(next)).filter(|it| *it > depth(&lines[of]))
 }
 
-/// The end of what is below a line: after its last line with text.
+/// The end of the lines below a line: after the last one with text.
 fn end(lines: &[String], of: usize) -> usize {
     let below =
         lines[of + 1..].iter().take_while(|line| !is_text(line) || depth(line) > depth(&lines[of]));

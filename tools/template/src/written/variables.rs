@@ -1,4 +1,4 @@
-//! What a role needs for the variables of its functions: secrets, the sender of mails, buckets.
+//! The permissions that a role needs for the variables of its functions: secrets, the sender of mails, buckets.
 
 use serde_yaml_ng::{Mapping, Value};
 
@@ -9,12 +9,12 @@ use super::flow::flow;
 pub struct Statement {
     /// Its Sid. A role has one statement of each.
     pub sid: String,
-    /// It as an item of the role's list.
+    /// The statement as an item of the role's list.
     pub text: String,
 }
 
-/// The statements for variables: those whose names end in `_PARAMETER` and `_BUCKET`, and `MAIL_FROM`. `has_identity` says
-/// whether the template has a `MailIdentity`, the identity in SES; without one it is the sender itself.
+/// The statements for variables whose names end in `_PARAMETER` or `_BUCKET`, and for `MAIL_FROM`. `has_identity` says
+/// whether the template has a `MailIdentity`, the identity in SES. Otherwise the identity is the sender itself.
 #[must_use]
 pub fn statements_of(
     variables: &Mapping,
@@ -33,7 +33,7 @@ pub fn statements_of(
         if name == "MAIL_FROM" {
             let identity: Value = "MailIdentity".into();
             let identity = if has_identity { reference(identity) } else { value.clone() };
-            // The second is what SES asks for if it gets a mail as a whole.
+            // SES needs the second action for a mail that it gets as a whole.
             let actions = "[ses:SendEmail, ses:SendRawEmail]";
             add(
                 "SendMail".to_owned(),
@@ -41,7 +41,7 @@ pub fn statements_of(
                 arn("ses:${AWS::Region}:${AWS::AccountId}:identity/", &identity, ""),
             );
         } else if name.ends_with("_PARAMETER") {
-            // What `!Ref` names begins with a slash, as names of secrets do.
+            // A value of `!Ref` begins with a slash, as names of secrets do.
             let is_bare = matches!(value, Value::String(name) if !name.starts_with('/'));
             let begin = if is_bare { "parameter/" } else { "parameter" };
             let begin = format!("ssm:${{AWS::Region}}:${{AWS::AccountId}}:{begin}");
@@ -52,7 +52,7 @@ pub fn statements_of(
                 None => (arn("s3:::", value, "/*"), arn("s3:::", value, "")),
             };
             add(format!("Keep{}", named(name, value)), "[s3:GetObject, s3:PutObject]", objects);
-            // Without it S3 answers 403 in place of 404.
+            // Without this permission, S3 answers 403 in place of 404.
             add(format!("Find{}", named(name, value)), "s3:ListBucket", whole);
         }
     }
@@ -72,7 +72,7 @@ fn referred(value: &Value) -> Option<&str> {
     }
 }
 
-/// What a Sid ends with: letters and digits alone.
+/// The end of a Sid: only letters and digits.
 fn named(variable: &str, value: &Value) -> String {
     let name = referred(value).unwrap_or(variable);
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
@@ -82,7 +82,7 @@ fn named(variable: &str, value: &Value) -> String {
     words.map(|word| word[..1].to_owned() + &word[1..].to_ascii_lowercase()).collect()
 }
 
-/// The ARN of what a variable names, in any form that CloudFormation takes.
+/// The ARN of the thing that a variable names, in any form that CloudFormation takes.
 fn arn(begin: &str, value: &Value, end: &str) -> String {
     let begin = format!("arn:${{AWS::Partition}}:{begin}");
     match (referred(value), value) {

@@ -1,4 +1,4 @@
-//! Which names are settings, and what to write in place of the others.
+//! The names that are not settings, and what to write in place of them.
 
 use serde_yaml_ng::Value;
 
@@ -10,7 +10,7 @@ pub(super) const OF_RESOURCE: [&str; 5] =
 pub(super) const LISTS: [(&str, &str); 2] =
     [("AttributeDefinitions", "AttributeName"), ("GlobalSecondaryIndexes", "IndexName")];
 
-/// Why a name is no setting, and what to write in place of it. `None` if it is one.
+/// The reason why a name is not a setting, and what to write in place of it. `None` if the name is a setting.
 pub(super) fn way_out(section: &str, name: &str) -> Option<&'static str> {
     Some(match name {
         "<<" => "CloudFormation knows no merge keys: write the settings themselves",

@@ -18,11 +18,11 @@ use super::variables::{Statement, statements_of};
 use crate::document::index_yaml;
 use crate::{StackTable, tables_of};
 
-/// The template with what follows from the list of the stack. What the roles of slices allow in the tables of the logs
-/// is in `grants`, or stays as it is.
+/// Writes the parts that follow from the list of the stack into the template. `grants` are the permissions of the roles
+/// of slices in the tables of the logs. Without `grants`, they stay as they are.
 ///
 /// # Errors
-/// The text is not a template, or has settings of something that is not written.
+/// The text is not a template, or has settings of parts that are not written.
 pub fn written(
     text: &str,
     stack: &Stack,
@@ -68,12 +68,12 @@ fn with_written(
         }
     }
     let text: String = parts.into_iter().map(|(_, text)| text).collect();
-    // A key that is there twice is refused.
+    // The parser refuses a repeated key.
     serde_yaml_ng::from_str::<serde_yaml_ng::Value>(&text).map_err(WriteError::Marks)?;
     Ok(text)
 }
 
-/// Where the comments begin that are right before the next section.
+/// The beginning of the comments right before the next section.
 fn of_next(text: &str) -> usize {
     let comments = text.split_inclusive('\n').rev().take_while(|line| line.starts_with('#'));
     text.len() - comments.map(str::len).sum::<usize>()
@@ -86,7 +86,7 @@ fn is_later(name: &str, other: &str) -> bool {
 }
 
 impl Source<'_> {
-    /// What is written in a section.
+    /// The written part of a section.
     pub(super) fn body(&self, section: &str) -> Result<String, WriteError> {
         let files: &[(&str, &str)] = match section {
             "Parameters" => &[("", include_str!("../../files/parameters.yaml"))],
@@ -117,7 +117,7 @@ impl Source<'_> {
         if section == "Resources" { self.with_statements(text) } else { Ok(text) }
     }
 
-    /// The resources with what roles need for the variables that a team has set for their functions.
+    /// The resources, with the statements that roles need for the variables of their functions.
     fn with_statements(&self, mut text: String) -> Result<String, WriteError> {
         let resources = entries(&text)?;
         let is_resource =
@@ -222,7 +222,7 @@ impl Source<'_> {
         let indexes: Vec<_> = indexes.map(|index| &*index.name).collect();
         let of_cases = self.grants.and_then(|grants| grants.get(role).cloned());
         let mut grants = of_cases.unwrap_or_else(|| grants::of_role(&self.template, role));
-        // A table that was not there has what any slice can need, until the cases are run.
+        // A new table has all grants that any slice can need, until the cases are run.
         let new = tables.iter().filter(|table| grants.iter().all(|grant| grant.table != **table));
         let new = grants::all(&new.copied().collect(), &indexes);
         grants.extend(new);
@@ -233,7 +233,7 @@ impl Source<'_> {
         grants::statements(&grants, |table| self.keys(role, table))
     }
 
-    /// What the roles of the template allow, which stays until the cases are run.
+    /// The grants of the template's roles, which stay until the cases are run.
     pub(super) fn kept_grants(&self) -> Grants {
         let roles = self.template["Resources"].as_object().into_iter().flatten();
         roles.map(|(role, _)| (role.clone(), grants::of_role(&self.template, role))).collect()
@@ -257,9 +257,9 @@ mod tests {
 
     use super::*;
 
-    /// `new-slice` and `new-context` refuse these names, and have no list of a stack to find them in.
+    /// `new-slice` and `new-context` refuse these names. They have no stack to ask for them.
     #[test]
-    fn all_that_is_written_for_some_stack_is_known_by_its_id() {
+    fn all_written_ids_are_known() {
         let stack = stack(Vec::new());
         let place = StackPlace { prefix: String::new(), code: "." };
         let source = Source::of("Resources:\n", &stack, &place, None).expect("YAML");
@@ -274,7 +274,7 @@ mod tests {
         assert!(unknown.is_empty(), "tools/new/src/ids.rs: WRITTEN lacks {unknown:?}");
         assert_eq!(ringfence_new::written_ids().count(), ids.len(), "it has more");
 
-        // Nor may a hand-written list have them.
+        // A hand-written list must not have these names either.
         let context = ContextInfo {
             name: "dcb-log",
             log: LogKind::Aggregates,

@@ -1,4 +1,4 @@
-//! What `ringfence template --adopt` keeps of a template, and what it names.
+//! The parts of a template that `ringfence template --adopt` keeps, and the parts that it names.
 
 use ringfence_acceptance::applications;
 use ringfence_new::marks::{Section, sealed, sections};
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::written::{json_of, read, starter};
 
-/// All that stands outside of the marks.
+/// The text outside of the marks.
 fn outside(text: &str) -> String {
     let mut is_inside = false;
     let mut outside = String::new();
@@ -25,7 +25,7 @@ fn outside(text: &str) -> String {
 fn all_that_is_outside_of_the_marks_stays_byte_for_byte() {
     let application = starter();
     let (today, place) = read(&application);
-    // An older release wrote another time-out, and a slice that is deleted; a person changed none of it.
+    // An older release wrote another time-out, and a slice that was deleted later. No person has edited them.
     let older: String = sections(&today)
         .into_iter()
         .map(|Section { before, block, after, .. }| {
@@ -102,7 +102,7 @@ Metadata: # all of it
         format!("{}{}# The conditions.\n{}", &fresh[..begin], &fresh[begin..end], &fresh[end..]);
     assert_eq!(again, expected);
 
-    // Lines may end with CR LF, all of them.
+    // All lines may end with CR LF.
     let windows = |text: &str| text.replace('\n', "\r\n");
     assert_eq!(
         written(&windows(&older), &application.stack, &place, None).unwrap(),
@@ -119,7 +119,7 @@ Metadata: # all of it
     );
 }
 
-/// As an old stack has it: without marks, and with the settings where they belong.
+/// The template of an old stack has no marks, and has the settings in the resources.
 #[test]
 fn a_template_without_marks_and_settings_becomes_what_it_was() {
     for application in applications() {
@@ -137,12 +137,12 @@ fn a_template_without_marks_and_settings_becomes_what_it_was() {
 }
 
 #[test]
-fn what_a_team_has_in_an_old_template_is_kept_or_named() {
+fn the_parts_of_a_team_in_an_old_template_are_kept_or_named() {
     let application = starter();
     let (_, place) = read(&application);
     let mut old = include_str!("old_stack.yaml").to_owned();
     for (from, to) in [
-        // A statement of the slices' role, and one that denies.
+        // Statements of the slices' role. The last one denies.
         (
             "        - PolicyName: dcb-log\n          PolicyDocument:\n            Version: \"2012-10-17\"\n            Statement:\n",
             "        - PolicyName: dcb-log\n          PolicyDocument:\n            Version: \"2012-10-17\"\n            Statement:\n              \
@@ -169,7 +169,7 @@ fn what_a_team_has_in_an_old_template_is_kept_or_named() {
             "BuildProperties: { Binary: offer-product } }",
             "BuildProperties: { Binary: offer-more } }",
         ),
-        // Another kind of resource by a name of another stack, and one that older releases wrote.
+        // A resource with a name from other stacks but of another kind, and a resource that older releases wrote.
         (
             "  Reports: # for",
             "  LanesParked:\n    Type: AWS::S3::Bucket\n\n  RingReaders:\n    Type: AWS::Serverless::Function\n\n  Reports: # for",
@@ -232,14 +232,14 @@ fn what_a_team_has_in_an_old_template_is_kept_or_named() {
         "comments before what is kept"
     );
     assert_eq!(written(&taken.text, &application.stack, &place, None).unwrap(), taken.text);
-    // Lines that do not show which entry they are of.
+    // The lines do not show where the entries begin.
     let old = old.replacen("\nOutputs:\n", "\n\nOutputs:\n    Ours: { Value: x }\nOld:\n", 1);
     let error = adopted(&old, &application.stack, &place).unwrap_err().to_string();
     assert!(error.contains("each entry of Outputs has to begin on a line of its own"), "{error}");
 }
 
-/// A stack that was made before templates were written, with a bucket, a parameter and a setting of its own. The step that
-/// the command line describes: `ringfence template --adopt`.
+/// A stack from before templates were written, with its own bucket, parameter and setting. The command line describes
+/// this step: `ringfence template --adopt`.
 #[test]
 fn an_old_stack_is_taken_over_with_all_of_its_own_parts() {
     let application = starter();

@@ -77,7 +77,7 @@ fn watched(template: &Value, alarm: &str) -> BTreeSet<String> {
         "BatchesLost" => {
             *id != "ProjectViews" && *id != NOTIFIER && mappings(function).next().is_some()
         }
-        // Each reader finds within a minute what notify-readers gives up.
+        // Each reader looks once a minute, so batches that notify-readers gives up do no harm.
         "StreamsBehind" | "BatchesGivenUp" => {
             *id != NOTIFIER && mappings(function).next().is_some()
         }
@@ -192,7 +192,7 @@ fn a_deadline_is_late_in_the_console_when_its_alarm_goes_off() {
     }
 }
 
-/// What an alarm without a value means.
+/// The alarm's treatment of missing data.
 fn silence(alarm: &Value) -> &'static str {
     let metric = &alarm["Metrics"][1]["MetricStat"]["Metric"]["MetricName"];
     match metric.as_str().or(alarm["MetricName"].as_str()).unwrap() {
@@ -283,7 +283,7 @@ fn the_dashboard_is_json_and_shows_whose_trouble_it_is() {
             // The runbook explains how to find the mapping.
             if !["MappingsStopped", "BatchesGivenUp"].contains(&alarm) {
                 let mut expected = watched(&template, alarm);
-                // The text of a dashboard can't name what a condition leaves out.
+                // The text of a dashboard can't name a function that a condition leaves out.
                 expected.retain(|id| template["Resources"][id]["Condition"].is_null());
                 assert_eq!(shown[metric], expected, "the dashboard, {metric}");
             }

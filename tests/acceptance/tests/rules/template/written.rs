@@ -7,7 +7,7 @@ use ringfence_acceptance::{Application, applications};
 use ringfence_template::written::{StackPlace, adopted, edits, written};
 use serde_json::{Value, json};
 
-/// The most lines outside of the marks, by the folder of the stack. People maintain those.
+/// The most lines outside of the marks, by the folder of the stack. People maintain these lines.
 const BY_HAND_MAX: [(&str, usize); 3] = [("", 150), ("projects", 150), ("starter", 60)];
 
 pub(super) fn read(application: &Application) -> (String, StackPlace) {
@@ -102,7 +102,7 @@ fn an_edit_between_the_marks_is_named_with_the_line_that_keeps_it_and_can_be_kep
 }
 
 #[test]
-fn settings_are_of_something_that_is_written_and_take_intrinsic_functions() {
+fn settings_are_of_written_parts_and_take_intrinsic_functions() {
     let application = starter();
     let (text, place) = read(&application);
     let with = |settings: &str| {
@@ -137,7 +137,7 @@ fn settings_are_of_something_that_is_written_and_take_intrinsic_functions() {
 }
 
 #[test]
-fn a_setting_that_can_not_be_is_refused_with_the_way_out() {
+fn a_wrong_setting_is_refused_with_the_way_out() {
     let application = starter();
     let (text, place) = read(&application);
     let write = |table: &str| {
@@ -191,7 +191,7 @@ fn a_setting_that_can_not_be_is_refused_with_the_way_out() {
             "EventTable: { AttributeDefinitions: [{ AttributeName: id, AttributeType: N }] }",
             "id follows from the list",
         ),
-        // What a condition leaves out must not be named by what is there.
+        // A part must not name another one that a condition may leave out.
         (
             "AutomationsDeadLetters: { Condition: A }",
             "AutomationsDeadLettersPolicy needs AutomationsDeadLetters, which the condition A may leave out",

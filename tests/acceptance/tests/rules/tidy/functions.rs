@@ -39,7 +39,7 @@ fn the_page_of_slices_lists_the_functions() {
             let notified = model.rules.iter().find(is_target).map(|_| "notifications".to_owned());
             let woken = streams.chain(queues).chain(routes).chain(notified).chain(schedules);
             let woken: Vec<_> = woken.collect();
-            // The only other way is a subscription of the logs, which the stack on one machine does not have.
+            // The only other source is a subscription of the logs, which the stack on one machine does not have.
             if woken.is_empty() { "lines of the log".to_owned() } else { woken.join(", ") }
         };
         // The page of the shop lists once the functions that serve every stack.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::tidy::layers::{Crate, ROOT, is_of_name, tree};
 use crate::tidy::{LIBRARIES, name, packages};
 
-/// The types that the users of a library can name: those of public modules, and those that a public module exports.
+/// The types that the users of a library can name: types of public modules, and types that a public module exports.
 fn nouns(library: &Crate) -> BTreeSet<String> {
     let (mut public, mut modules) = (BTreeSet::new(), vec![ROOT.to_owned()]);
     while let Some(module) = modules.pop() {

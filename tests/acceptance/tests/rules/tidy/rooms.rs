@@ -19,7 +19,8 @@ fn released_names_still_exist_and_every_reader_reads_them() {
     check_schemas::<Shop>();
 }
 
-/// The packages that a manifest's text depends on, with the lines that name them. With `of_tests`, also those of tests.
+/// The packages that a manifest's text depends on, with the lines that name them. With `of_tests`, also the packages
+/// that only tests need.
 fn dependencies(manifest: &str, of_tests: bool) -> Vec<(&str, &str)> {
     let mut is_list = false;
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Shapes as they are written, and schemas that are none.
+//! Written shapes are read again, and other schemas are refused.
 
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{Member, Shape, ShapeError};
 
-/// Each is in one form, and so equal to what is read: a choice is no [`Shape::OneOf`], and what can be null can be it once.
+/// Shapes in the form that reading gives: a choice is not a [`Shape::OneOf`], and null is in a shape at most once.
 fn shapes() -> impl Strategy<Value = Shape> {
     let name = || "[a-z]{1,3}";
     let pattern = || prop_oneof![Just(None), Just(Some("^[a-z]$".to_owned()))];
@@ -74,7 +74,7 @@ proptest! {
 }
 
 #[test]
-fn a_schema_that_no_shape_is_written_as_is_named_with_its_place() {
+fn a_schema_without_a_shape_is_named_with_its_place() {
     for (schema, place, why) in [
         (json!(1), "", "not a schema"),
         (json!({ "type": "array" }), "", "`items` is missing"),
