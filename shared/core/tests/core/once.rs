@@ -30,7 +30,7 @@ fn note(log: &Faulty, key: Option<&str>, decisions: &Decisions<Note>) -> (Vec<St
 }
 
 #[test]
-fn a_repeat_gets_the_events_of_the_first_run_whatever_was_appended_since() {
+fn a_repeat_gets_the_events_of_the_first_run_despite_later_events() {
     let (log, cold) = (Faulty::new([]), || Decisions::new(0));
     assert_eq!(note(&log, Some("k"), &cold()), at(&[("r1", 1)], false));
     append(&log.log, cleaned("r1", 2).into());
