@@ -240,8 +240,8 @@ async fn an_event_far_ahead_moves_its_own_boundaries_and_no_other() {
         let seen = (!reads.is_empty()).then_some(&seen);
         let case = format!("{reads:?}, then {event:?}");
         assert_eq!(both.append(seen, vec![event], None).await, Ok(vec![expected]), "{case}");
-        // The same writer appends elsewhere. If its last event was near, the next one follows it. Otherwise the next one
-        // has the time of the writer's clock.
+        // The same writer appends elsewhere. If its last event was near, the next one follows it. Otherwise the next
+        // one has the time of the writer's clock.
         let next = both.append(None, vec![placed("other")], None).await;
         let after = if expected > far { NOW_MS } else { expected + 1 };
         assert_eq!(next, Ok(vec![after]), "{case}");
