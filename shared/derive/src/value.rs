@@ -32,7 +32,7 @@ pub(crate) fn value(item: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// What the type's own `#[serde(…)]` say.
+/// The options of the type's own `#[serde(…)]`.
 fn given(item: &DeriveInput) -> Result<Vec<Meta>> {
     let mut given = Vec::new();
     for attribute in item.attrs.iter().filter(|attribute| attribute.path().is_ident("serde")) {
