@@ -18,7 +18,7 @@ const OPERATION: &str = "appending";
 /// of them commits at a time, and the others try the next slot.
 const MINTS_MAX: u32 = 16;
 /// How often an append is sent unchanged. A transaction holds its items for longer than the first waits last. So if
-/// many appends check one item, only the last few sends succeed.
+/// many appends check one item, the last few sends decide.
 const SENDS_MAX: u32 = 12;
 
 pub(crate) async fn append(log: &DcbLog, append: Append<'_>) -> Result<Appended, LogError> {

@@ -25,7 +25,7 @@ impl DryRunOn for DcbLog {
     }
 }
 
-/// What a transaction would do.
+/// Describes the effects of a transaction.
 fn intent(log: &DcbLog, transaction: &Transaction) -> Intent {
     let layout = table_layout(&log.catalog);
     let mut intent = Intent::default();

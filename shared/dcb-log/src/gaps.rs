@@ -1,10 +1,10 @@
 //! `verify` checks that the slots of each partition have no gaps.
 //!
 //! A scan reads the slots of a partition while writers put others, so it may miss one and find the next. A partition
-//! that has fewer events than its last slot says is therefore read again, strongly. This second read begins when all
-//! events before those that the scan found have long become visible. A slot that is missing then is lost. Events are
-//! never deleted, so a person or a restore has deleted it. Nothing can mend that. This check can't see that the
-//! *last* events of a partition are lost; the index remembers its last one.
+//! that has fewer events than its last slot says is therefore read again, strongly. This second read begins late
+//! enough: the scan's events, and all events before them, have long become visible. A slot that is missing then is
+//! lost. The log never deletes events, so a person or a restore has deleted it. Nothing can mend that. This check
+//! can't see that the *last* events of a partition are lost; the index remembers the last event that it has.
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;

@@ -209,7 +209,7 @@ mod tests {
     /// Checks every reason that the API lists for a cancelled transaction, at each action, in every combination. The
     /// expected verdict is the first rule that holds.
     #[test]
-    fn every_mixture_of_reasons_has_the_verdict_of_its_first_rule() {
+    fn every_combination_of_reasons_has_the_verdict_of_its_first_rule() {
         let others = |failed: Vec<Reason>| {
             let codes = ["ItemCollectionSizeLimitExceeded", "ValidationError"].map(refused);
             let others = [Reason::None, Reason::Conflict, Reason::Throttled];
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_that_was_not_read_moves_the_put_and_makes_no_conflict() {
+    fn an_unread_partition_moves_the_put_and_makes_no_conflict() {
         let put = |slot| Action::Event { partition: boundary("own"), slot, is_read: false };
         let two = transaction(vec![put(3), put(4), fence_of("tag", 0)]);
         let theirs = |at| event("theirs", at);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_puts_into_one_partition_the_conflict_names_the_first() {
+    fn the_conflict_names_the_first_of_several_puts_into_one_partition() {
         let put = |slot| Action::Event { partition: boundary("own"), slot, is_read: true };
         let two = transaction(vec![put(3), put(4)]);
         let both = [event("theirs", 8), event("theirs", 9)];

@@ -82,8 +82,8 @@ pub fn writes(input: TokenStream) -> TokenStream {
     finish(reads::writes(parse_macro_input!(input as DeriveInput)))
 }
 
-/// A value type: its JSON and the declared shape of that JSON. Fields of structs and of variants are in camelCase, unless
-/// the type has its own `#[serde(rename_all = "…")]` or `#[serde(rename_all_fields = "…")]`.
+/// A value type. Derives its JSON and the declared shape of that JSON. Fields of structs and of variants are in
+/// camelCase, unless the type has its own `#[serde(rename_all = "…")]` or `#[serde(rename_all_fields = "…")]`.
 ///
 /// Use `schemars` to declare rules that serde does not see:
 ///

@@ -19,7 +19,7 @@ const TYPE_KEY: &str = "$type";
 /// join the same keys with different separators never share an id.
 const SEPARATORS: &[char] = &['/', '|', '~', ','];
 
-/// The escaped name of one boundary. The forms can't collide, whatever the values:
+/// The escaped name of one boundary. The forms never collide, for any values:
 ///
 /// | boundary | id |
 /// |---|---|
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_boundary_is_called_is_not_decoded() {
+    fn a_text_that_names_no_boundary_is_not_decoded() {
         for id in [
             "",
             "dcB",

@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_marks_of_a_command_tell_its_events_from_all_others() {
+    fn the_marks_of_a_command_identify_its_events() {
         let record =
             |slice: &'static str, key, n: u32| CommandRecord::new(slice, key, &json!({ "n": n }));
         let mine = record("rename", "k", 1);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_of_a_reaction_is_short_and_of_one_event_and_thing() {
+    fn the_key_of_a_reaction_is_short_and_unique_to_event_and_thing() {
         let key = reaction_key("e/1", "productId:lamp");
         assert_eq!(key, reaction_key("e/1", "productId:lamp"));
         assert_ne!(key, reaction_key("e/2", "productId:lamp"));

@@ -34,7 +34,7 @@ pub struct EventSchema {
     pub separator: char,
     /// Whether some decision reads the type by its whole set of tags.
     pub read_as_composite: bool,
-    /// Whether a decision reads the type alone, for all tags, because its command has no tag that the type carries.
+    /// Whether a decision reads the type alone, with any tags, because its command has no tag that the type carries.
     /// All events of the type then share one hot fence. It takes at most about a thousand appends a second, and each
     /// append conflicts with every decision under way.
     pub read_by_type: bool,
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_partition_tells_the_log_and_the_id_of_the_stream() {
+    fn the_partition_determines_the_log_and_the_id_of_the_stream() {
         for (partition, is_of_dcb_log, stream_id) in [
             ("dcb", true, None),
             ("orderId:o-1", true, None),

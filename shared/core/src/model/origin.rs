@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_says_who_gave_its_command_and_what_wrote_it_as_far_as_it_is_recorded() {
+    fn the_origin_of_an_event_has_its_recorded_parts() {
         let check = |metadata, expected: &str| {
             let metadata: Metadata = serde_json::from_value(metadata).expect("not reserved");
             assert_eq!(metadata.origin().to_string(), expected);

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_one_millisecond_have_index_positions_of_their_own() {
+    fn events_of_one_millisecond_have_different_index_positions() {
         let at = 1_719_100_800_000;
         let places = [place(at, "a:1", 1), place(at, "a:1", 2), place(at, "a:2", 1)];
         let positions = places.map(|place| place.index_position());

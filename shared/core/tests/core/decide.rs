@@ -237,7 +237,7 @@ fn an_answer_without_events_is_returned_if_a_look_shows_nothing_new() {
     let log = Faulty::new(events![booked("r1", "g2")]).meeting(events![cleaned("r1", 1)]);
     let calls = "read verify pause read!(roomId:r1 after 1) verify";
     check_booking(&log, ("Taken", 2), calls);
-    // The events that it depends on are gone, so it is not given.
+    // The events that the answer depends on are gone, so it is not returned.
     let log = Faulty::new(events![booked("r1", "g1"), booked("r2", "g1")])
         .lagging([|event: &SequencedEvent| event.slot == 1 && !is_of_r1(event)]);
     check_booking(&log, ("nothing", 2), "read verify pause read!(guestId:g1, roomId:r1) verify");

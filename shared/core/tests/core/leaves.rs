@@ -23,7 +23,7 @@ struct Returned {
     tool: String,
 }
 
-/// It is in the partition of the person who asked, so it is no conflict for the holder of the tool.
+/// It is in the asking person's partition, so it makes no conflict for the holder of the tool.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[tag(key = "wish", partition, value = format!("{tool}/{by}"))]
 struct Missed {
@@ -111,7 +111,7 @@ impl Slice for Borrow {
         }
     }
 
-    /// The tool's events, and those of the wish: no event has both tags.
+    /// The tool's events and the wish's events, because no event has both tags.
     fn query(_: &[TagSchema], tags: Vec<Tag>, _: &Catalog) -> Query {
         let of = |key, types: &[&'static str]| {
             let tags = tags.iter().filter(|tag| tag.key == key).cloned().collect();

@@ -59,8 +59,8 @@ fn another_command_under_the_key_is_refused_if_it_reads_the_events_of_the_first(
     run(&log, &book("r1", "g1"), Some("k")).unwrap();
     let reused = run(&log, &book("r1", "g2"), Some("k")).unwrap_err();
     assert!(matches!(reused, HandleError::Log(LogError::KeyReused(_))), "{reused:?}");
-    // A command of another slice is a different one, and so is a command about another partition, even if the decision
-    // reads the first one's event by another tag.
+    // A command of another slice is a different command. A command about another partition is different too, even if
+    // the decision reads the first one's event by another tag.
     assert_eq!(note(&log, Some("k"), &Decisions::new(0)), at(&[("r1", 2)], false));
     let other = run(&log, &book("r2", "g1"), Some("k")).unwrap();
     assert_eq!((code(&other), other.repeated), ("accepted", false));
