@@ -17,8 +17,8 @@ const OPERATION: &str = "appending";
 /// How often an append gets new slots and times. If many writers append to one boundary that they have not read, one
 /// of them commits at a time, and the others try the next slot.
 const MINTS_MAX: u32 = 16;
-/// How often an append is sent as it is. The waits between the first sends are shorter than the time for which a
-/// transaction holds its items, so of many that check one item the last few sends decide.
+/// How often an append is sent unchanged. A transaction holds its items for longer than the first waits last. So if
+/// many appends check one item, the last few sends decide.
 const SENDS_MAX: u32 = 12;
 
 pub(crate) async fn append(log: &DcbLog, append: Append<'_>) -> Result<Appended, LogError> {
@@ -43,7 +43,7 @@ fn draft<'a>(log: &'a DcbLog, append: Append<'a>) -> Result<Draft<'a>, LogError>
     Ok(Draft { seen, record, ..Draft::new(log, effect) })
 }
 
-/// The request that an append would be sent as, and its events in their slots. Nothing is written.
+/// The request that an append would send, and its events in their slots. Nothing is written.
 pub(crate) async fn dry_run(
     log: &DcbLog,
     append: Append<'_>,
@@ -57,9 +57,9 @@ pub(crate) async fn dry_run(
 
 /// Mints and sends until the outcome is known.
 ///
-/// A request that was refused for a condition stays refused: slots are never free again, counts and heads
-/// only grow, so a copy of it that arrives late fails as well. So after such a refusal it is safe to
-/// mint again, also when the answer to an earlier send was lost, if that send was judged with it.
+/// A request that failed its conditions can never succeed later: slots are never free again, and counts and heads
+/// only grow. A copy of the request that arrives late fails as well. So it is safe to mint again, even if the answer
+/// to an earlier send was lost, because the earlier send can no longer take effect once a later one was judged.
 pub(crate) async fn commit(
     log: &DcbLog,
     draft: &mut Draft<'_>,
@@ -88,16 +88,16 @@ pub(crate) async fn commit(
     }
 }
 
-/// Notes the time of the writer's own last event, which its next ones follow (rule 4).
+/// Notes the time of the writer's last event; the writer's next events get later times (rule 4).
 pub(crate) fn note(log: &DcbLog, draft: &Draft<'_>) {
     if let Some((last, _)) = draft.effect.events.last() {
         log.own.note(last.at, log.clock.now_ms());
     }
 }
 
-/// One event and nothing else is a put, at half the price of a transaction and without its conflicts. A request
-/// takes what it sends. The items of a transaction are copied, so that a repeat has the text that was
-/// first sent with its token. A put is seldom repeated, and is then made again.
+/// A single event with nothing else is sent as a put, which costs half as much as a transaction and has no conflicts.
+/// A request takes the items that it sends. A transaction gets copies, because a repeat must send the same text with
+/// the same token. A put is seldom repeated, so a repeat makes it again.
 fn send<'a>(
     log: &'a DcbLog,
     draft: &mut Draft<'_>,
@@ -119,11 +119,11 @@ fn send<'a>(
     }
 }
 
-/// Where and when the events of a draft go, where the decision has not read it (rule 8).
+/// Where and when the draft's events go in partitions that the decision has not read (rule 8).
 struct Place {
-    /// The last slots of the partitions that it did not read.
+    /// The last slots of the partitions that the decision did not read.
     ends: BTreeMap<BoundaryId, u64>,
-    /// What the clock has to reach, in milliseconds since 1970.
+    /// The clock must reach this time, in milliseconds since 1970.
     raise: u64,
 }
 
@@ -139,7 +139,7 @@ impl Place {
         Ok(place)
     }
 
-    /// Takes in what a refused send says.
+    /// Takes slots and times from a refused send.
     async fn move_on(
         &mut self,
         log: &DcbLog,

@@ -1,5 +1,4 @@
-//! What a fence says, what its events say, and what follows when the two differ. Pure; the argument
-//! is in `verify`.
+//! Compares a fence with its events, and mends it if they differ. Pure; `verify` explains why it is right.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,10 +8,10 @@ use ringfence_core::{BoundaryId, rfc3339};
 
 use crate::item::{COUNT, HEAD, REPAIRED, count_name, number};
 
-/// A fence, as it is stored or as the events say that it should be.
+/// A fence, as stored or as computed from the events.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Fence {
-    /// How many events of each type.
+    /// The number of events of each type.
     pub(crate) counts: BTreeMap<String, u64>,
     /// The time of the newest event, in milliseconds since 1970.
     pub(crate) head: Option<u64>,
@@ -21,8 +20,8 @@ pub(crate) struct Fence {
 }
 
 impl Fence {
-    /// What a fence's item says; a fence that is not there says nothing. A count or a head that can't be
-    /// read counts as 0, which no event agrees with.
+    /// Decodes a fence's item. A missing item gives an empty fence. An unreadable count or head becomes 0, which
+    /// differs from any real value.
     pub(crate) fn of(item: Option<&Item>) -> Self {
         let mut fence = Self::default();
         for (name, value) in item.into_iter().flatten() {
@@ -38,7 +37,7 @@ impl Fence {
         fence
     }
 
-    /// Writes the counts and the head into `item`, in place of those that it has.
+    /// Replaces the counts and the head in `item`.
     pub(crate) fn write(&self, item: &mut Item) {
         item.retain(|name, _| !name.starts_with(COUNT) && name != HEAD);
         let counts = self.counts.iter();
@@ -62,9 +61,9 @@ impl Fence {
 /// The events of one boundary that a scan found.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
-    /// All of them.
+    /// All events that the scan found.
     pub(crate) all: Fence,
-    /// By type, those not later than the head that the fence had before the scan.
+    /// The number of events of each type that are not later than the fence's head before the scan.
     until_head: BTreeMap<String, u64>,
 }
 
@@ -76,22 +75,22 @@ impl Found {
         }
     }
 
-    /// What the fence counted of a type before the scan, and how many events there were then.
+    /// The fence's count of a type before the scan, and the number of events at that time.
     fn cut(&self, before: &Fence, event_type: &str) -> (u64, u64) {
         let found = self.until_head.get(event_type).copied().unwrap_or(0);
         (before.count(event_type), found)
     }
 
-    /// What the fence counts of a type after the scan, and how many events there are at least:
-    /// every event that the scan found was committed before the fence was read again.
+    /// The fence's count of a type after the scan, and the minimum number of events. Every event that the scan found
+    /// was committed before the fence was read again.
     fn least(&self, after: &Fence, event_type: &str) -> (u64, u64) {
         let counted = after.count(event_type);
         (counted, self.all.count(event_type).max(counted))
     }
 }
 
-/// The types of events whose boundaries are not known. `None` stands for an event whose type can't be
-/// read: it may be of any type.
+/// The types of events whose boundaries are not known. `None` is an event whose type can't be read; it may be of any
+/// type.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unfiled(BTreeSet<Option<String>>);
 
@@ -100,37 +99,36 @@ impl Unfiled {
         self.0.insert(event_type.map(str::to_owned));
     }
 
-    /// Whether a fence may count events of the type that no scan can assign to it.
+    /// Whether a fence may count events of this type that no scan can assign to it.
     fn holds(&self, event_type: &str) -> bool {
         self.0.contains(&None) || self.0.contains(&Some(event_type.to_owned()))
     }
 }
 
-/// One thing that a fence says wrongly.
+/// One error in a fence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FenceDefect {
     /// There are events and no fence.
     NoFence,
     /// There is a fence and no event.
     NoEvents,
-    /// The count of a type.
+    /// The count of a type is wrong.
     Count {
         /// The event type.
         event_type: String,
-        /// What the fence counts.
+        /// The count in the fence.
         counted: u64,
-        /// How many events there are.
+        /// The number of events.
         found: u64,
     },
-    /// The time of the newest event, in milliseconds since 1970.
+    /// The time of the newest event is wrong. Both are in milliseconds since 1970.
     Head {
-        /// What the fence says.
+        /// The time in the fence.
         says: Option<u64>,
-        /// The newest event.
+        /// The time of the newest event.
         found: Option<u64>,
     },
-    /// The fence changed, or was held by writers, each time that it was examined, so nothing is
-    /// known of its counts.
+    /// The fence changed, or writers held it, at every examination. So its counts could not be checked.
     Undecided,
 }
 
@@ -139,24 +137,23 @@ pub enum FenceDefect {
 pub struct Difference {
     /// The boundary.
     pub boundary: BoundaryId,
-    /// What is wrong, at least one thing.
+    /// The errors, at least one.
     pub wrong: Vec<FenceDefect>,
-    /// What to add to the counts, if the examination is exact; right whatever is appended meanwhile.
+    /// Corrections to add to the counts, if the examination is exact. They stay right whatever is appended meanwhile.
     add: BTreeMap<String, i64>,
-    /// What was found.
+    /// The fence as computed from the events.
     found: Fence,
-    /// The fence, if nothing was appended from before the scan until after it and every event could
-    /// be filed: `found` is then exactly what it has to say.
+    /// The fence, if nothing was appended from before the scan until after it and every event could be filed. Then
+    /// the right fence is exactly `found`.
     at_rest: Option<Fence>,
-    /// The last repair of the fence that was judged; another one makes `add` void.
+    /// The last repair of the fence at the time of the comparison. Another repair makes `add` void.
     pub(crate) repaired: Option<String>,
 }
 
 impl Difference {
-    /// Compares the fence, as it was `before` the scan and is `after` it, with the events that the
-    /// scan `found`. `ordered` says that the head before the scan is known to be no lower than any
-    /// event committed until then. `None` says that the fence is right; an examination that is not
-    /// exact never says that.
+    /// Compares the fence, as it was `before` the scan and is `after` it, with the events that the scan `found`.
+    /// `ordered` means that the head before the scan is not below any event committed until then. `None` means that
+    /// the fence is right; an inexact examination never returns it.
     pub(crate) fn judge(
         boundary: &BoundaryId,
         before: &Fence,
@@ -167,7 +164,7 @@ impl Difference {
     ) -> Option<Self> {
         let rest = before == after;
         let exact = rest || (ordered && before.repaired == after.repaired);
-        // What a fence says too much is known only if every event could be filed.
+        // A count or head that is too high shows only if every event could be filed.
         let whole = rest && unfiled.0.is_empty();
         let mut wrong = Vec::new();
         let mut add = BTreeMap::new();
@@ -186,7 +183,7 @@ impl Difference {
                 (false, true) => found.cut(before, event_type),
                 (false, false) => found.least(after, event_type),
             };
-            // A writer that has seen none requires that the count is not there.
+            // A writer that has seen no events requires that the count is missing, so a stored 0 is wrong.
             let zero = after.counts.get(event_type) == Some(&0);
             if counted != count || zero {
                 let event_type = event_type.clone();
@@ -214,7 +211,7 @@ impl Difference {
         })
     }
 
-    /// Says nothing of a fence that could not be read, but which events a scan `found`.
+    /// A fence that could not be read, with the events that a scan `found`.
     pub(crate) fn undecided(boundary: &BoundaryId, found: &Found) -> Self {
         Self {
             boundary: boundary.clone(),
@@ -226,7 +223,7 @@ impl Difference {
         }
     }
 
-    /// What a fence that now says `now` has to say.
+    /// The mended fence, given the fence as it is `now`.
     pub(crate) fn mended(&self, now: &Fence) -> Fence {
         let repaired = now.repaired.clone();
         if self.at_rest.as_ref() == Some(now) {
@@ -242,12 +239,12 @@ impl Difference {
         next
     }
 
-    /// Whether it is not known if the fence is right or wrong.
+    /// Whether the fence may be right or wrong.
     pub(crate) fn is_undecided(&self) -> bool {
         self.wrong == [FenceDefect::Undecided]
     }
 
-    /// The newest event of the boundary that was found.
+    /// The time of the newest event that was found.
     pub(crate) fn newest(&self) -> Option<u64> {
         self.found.head
     }

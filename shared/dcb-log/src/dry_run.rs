@@ -1,4 +1,4 @@
-//! A dry run: the request that an append would be sent as.
+//! A dry run: shows the request that an append would send.
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use ringfence_aws::{Intent, Meter};
@@ -25,7 +25,7 @@ impl DryRunOn for DcbLog {
     }
 }
 
-/// What a transaction would do.
+/// Describes the effects of a transaction.
 fn intent(log: &DcbLog, transaction: &Transaction) -> Intent {
     let layout = table_layout(&log.catalog);
     let mut intent = Intent::default();
@@ -47,7 +47,7 @@ fn said(action: &Action, request: &TransactWriteItem) -> ringfence_aws::Action {
     let puts = || put.and_then(read_type).map(|name| format!("puts {name}"));
     let (item, does, requires) = match action {
         Action::Event { slot, is_read, .. } => {
-            // If the partition was not read, an event there is not a conflict.
+            // An event in a partition that was not read is not a conflict.
             let or_next = if *is_read { "" } else { ", or else the next one" };
             (named(), puts(), free(*slot).map(|free| free + or_next))
         }

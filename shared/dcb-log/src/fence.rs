@@ -1,4 +1,4 @@
-//! Fences: where they are, and what they say now.
+//! Fences: their keys, and their current values.
 
 use ringfence_aws::{Item, Retry};
 use ringfence_core::{BoundaryId, Change, Counts, LogError, StoreError};
@@ -7,7 +7,7 @@ use crate::get::get_committed;
 use crate::item::{count, key};
 use crate::log::DcbLog;
 
-/// What the partition key of every fence begins with; the boundary's id follows.
+/// The partition keys of all fences begin with this; the boundary's id follows.
 pub(crate) const FENCE_ID: &str = "fence#";
 
 /// The key of a boundary's fence.
@@ -15,7 +15,7 @@ pub(crate) fn fence_key(boundary: &BoundaryId) -> Item {
     key(format!("{FENCE_ID}{boundary}"), 0)
 }
 
-/// The counts that the fence does not have.
+/// The counts that differ from the fence.
 ///
 /// # Errors
 /// [`LogError::Corrupt`] when the fence counts fewer events than were seen: events are never deleted.
@@ -39,8 +39,8 @@ pub(crate) fn differences(
     Ok(changes)
 }
 
-/// The fences, each as of a moment after the call, in the order of `boundaries`; at most as many
-/// as a transaction has actions.
+/// Reads the fences, in the order of `boundaries`. Each is as of a moment after the call. Takes at most as many
+/// boundaries as a transaction has actions.
 pub(crate) async fn read(
     log: &DcbLog,
     retry: Retry,
@@ -49,8 +49,7 @@ pub(crate) async fn read(
     get_committed(log, retry, boundaries.map(fence_key)).await
 }
 
-/// The same, of those boundaries whose fence can be read: one that transactions hold at every attempt
-/// is missing, and stops no other.
+/// As [`read`], without the fences that transactions hold at every attempt. Such a fence does not stop the others.
 pub(crate) async fn read_free(
     log: &DcbLog,
     boundaries: &[BoundaryId],

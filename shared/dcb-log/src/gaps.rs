@@ -1,11 +1,10 @@
 //! `verify` checks that the slots of each partition have no gaps.
 //!
-//! A scan meets the slots of a partition while others are put, so it may miss one and find the next. A
-//! partition that has fewer events than its last slot says is therefore read again, strongly, once every
-//! event that the scan found has long been visible together with those before it. A slot that is missing
-//! then is lost: events are never deleted, so a person has deleted it, or a restore has. Nothing can mend
-//! that. Whether the *last* events of a partition were lost can't be seen here; the index remembers the
-//! last one that it has.
+//! A scan reads the slots of a partition while writers put others, so it may miss one and find the next. A partition
+//! that has fewer events than its last slot says is therefore read again, strongly. This second read begins late
+//! enough: the scan's events, and all events before them, have long become visible. A slot that is missing then is
+//! lost. The log never deletes events, so a person or a restore has deleted it. Nothing can mend that. This check
+//! can't see that the *last* events of a partition are lost; the index remembers the last event that it has.
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
@@ -18,7 +17,7 @@ use crate::item::{event_type, slot};
 use crate::log::DcbLog;
 use crate::report::VerifyOptions;
 
-/// How many events each partition has, and its last slot.
+/// The number of events of each partition, and its last slot.
 #[derive(Default)]
 pub(crate) struct Slots(HashMap<BoundaryId, (u64, u64)>);
 
@@ -36,7 +35,7 @@ impl Slots {
     }
 }
 
-/// The first slot without an event of each of the partitions that have gaps.
+/// For each partition that has gaps, the first slot without an event.
 pub(crate) async fn gaps(
     log: &DcbLog,
     options: &VerifyOptions<'_>,

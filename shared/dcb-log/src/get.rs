@@ -1,4 +1,4 @@
-//! Items by their keys: as they come, all at one moment, or each with all that was committed before.
+//! Reads items by their keys: eventually consistent, all at one moment, or each with everything committed before.
 
 use ringfence_aws::{Item, Retry};
 use ringfence_core::{LogError, StoreError};
@@ -7,7 +7,7 @@ use crate::log::DcbLog;
 
 pub(crate) const OPERATION: &str = "reading items";
 
-/// Those of the items that are there, in no order.
+/// The items that exist, in no order.
 pub(crate) async fn get_all(
     log: &DcbLog,
     retry: Retry,
@@ -18,8 +18,8 @@ pub(crate) async fn get_all(
     found.map_err(|gave_up| gave_up.during(OPERATION).into())
 }
 
-/// The items at one moment, in the order of `keys`: at most as many as a transaction has actions,
-/// and 4 MB of them.
+/// The items at one moment, in the order of `keys`. Takes at most as many keys as a transaction has actions, and 4 MB
+/// of items.
 pub(crate) async fn get_together(
     log: &DcbLog,
     retry: Retry,
@@ -30,11 +30,11 @@ pub(crate) async fn get_together(
     whole(found.map_err(|gave_up| gave_up.during(OPERATION))?, keys.len())
 }
 
-/// The items, in the order of `keys`, each as of a moment after the call: what was committed before it
-/// shows. At most as many keys as a transaction has actions, and 4 MB of items.
+/// The items, in the order of `keys`. Each is as of a moment after the call, so it shows everything committed before
+/// the call. Takes at most as many keys as a transaction has actions, and 4 MB of items.
 ///
-/// They are read in one transaction if possible. `DynamoDB` rejects it as a whole while one of the
-/// items is being written; then each half is read by itself, so that a busy item stops no other.
+/// One transaction reads them if possible. `DynamoDB` rejects it as a whole while one of the items is being written.
+/// Then each half is read by itself, so a busy item does not stop the others.
 pub(crate) async fn get_committed(
     log: &DcbLog,
     retry: Retry,
@@ -58,8 +58,7 @@ pub(crate) async fn get_committed(
     Ok(items)
 }
 
-/// The answers, if there are as many as keys: what lacks at the end would pass for items that are not
-/// there.
+/// Checks that there are as many answers as keys. Otherwise missing answers at the end would look like missing items.
 fn whole(found: Vec<Option<Item>>, keys: usize) -> Result<Vec<Option<Item>>, LogError> {
     if found.len() == keys {
         return Ok(found);

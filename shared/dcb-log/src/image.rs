@@ -13,7 +13,7 @@ pub struct ImageError(#[source] DecodeError);
 /// The event of a NEW_IMAGE; `None` for any other item, such as a fence or a command item.
 ///
 /// # Errors
-/// The image says that it is an event, and is not whole.
+/// The image has an event type, but is not a whole event.
 pub fn event_of_image(image: Item) -> Result<Option<SequencedEvent>, ImageError> {
     if item::event_type(&image).is_none() {
         return Ok(None);

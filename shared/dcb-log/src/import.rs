@@ -1,7 +1,7 @@
 //! Importing events that another log recorded (rule 8).
 //!
-//! Events are imported one at a time, because their order becomes the order of slots and times. Two under way at once
-//! could pass each other under a common fence, and the earlier one would get the later time.
+//! Events are imported one at a time, because their order becomes the order of slots and times. Two concurrent
+//! imports could pass each other under a common fence. Then the earlier event would get the later time.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::record;
 use crate::restore::{only, reused};
 use crate::transaction::{Draft, Mint};
 
-/// What became of an imported event.
+/// The result of an import.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Imported {
     /// It is in the log now.
@@ -24,10 +24,11 @@ pub enum Imported {
 }
 
 impl DcbLog {
-    /// Appends one event of another log, whatever the fences count: filed as every event is, in the
-    /// next slot of its partition. `event_id`, its id in the other log, is kept in the attribute `eventId`; a
-    /// marker without expiry makes that an id is imported once, so an import that broke off can
-    /// start again from its beginning. If the event says that an item was the record of its command, and that would be
+    /// Appends one event of another log, whatever the fences count. It is filed as every event is, in the next slot
+    /// of its partition. The attribute `eventId` keeps `event_id`, its id in the other log. A marker that never
+    /// expires ensures that an id is imported once, so an interrupted import can start again from its beginning. If
+    /// the event says that an item recorded its command, the event is added to that item, unless the item would have
+    /// expired by the envelope's time.
     /// there still, it is added to the item. Whether it would be follows from the envelope's time.
     ///
     /// # Errors
@@ -49,11 +50,11 @@ impl DcbLog {
         }
     }
 
-    /// The event as it would be in the log if it were the first one of its partition, at the time of the
-    /// log's clock. Sends no request.
+    /// The event as the log would have it, if it were the first one of its partition, at the time of the log's clock.
+    /// Sends no request.
     ///
     /// # Errors
-    /// Those of [`DcbLog::import`] that follow from the event alone.
+    /// The errors of [`DcbLog::import`] that depend on the event alone.
     pub fn importable(
         &self,
         event_id: &str,
@@ -74,7 +75,7 @@ impl DcbLog {
         envelope: &'a Envelope,
     ) -> Result<Draft<'a>, LogError> {
         let Envelope { metadata, context, .. } = envelope;
-        // An event of another log that has no hash had no item.
+        // If an event of another log has no hash, its command had no item.
         let copied = CommandRecord::of_item(metadata).filter(|record| {
             let (at, now_ms) = (self.clock.now_ms(), context.now_ms);
             !record.sha256.is_empty() && record::is_kept(record, at, now_ms)

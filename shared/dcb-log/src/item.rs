@@ -9,21 +9,21 @@ use ringfence_core::{
 
 /// Partition key of the table.
 pub const ID: &str = "id";
-/// Sort key of the table: an event's slot, an index item's time with a fraction, 0 for every other item.
+/// Sort key of the table: the slot of an event, the time of an index item with a fraction, or 0 for any other item.
 pub const POSITION: &str = "position";
 /// When an event was recorded, in milliseconds since 1970; sort key of every index.
 pub const AT: &str = "at";
-/// Names the append that put an event: random, so a writer knows its own events by it.
+/// Random id of the append that put an event. A writer recognises its events by it.
 pub const APPEND_ID: &str = "appendId";
 /// The number of events of the same append that follow in the partition. The last event does not have it.
 pub const REST: &str = "rest";
-/// Slot of an event that an index item repeats.
+/// Slot of the event that an index item repeats.
 pub const SLOT: &str = "slot";
-/// Type name; events alone have it, so scans and stream filters know them by it.
+/// Type name of an event. Only events have it, so scans and stream filters find events by it.
 pub const EVENT: &str = "event";
-/// Type name of an event that an index item repeats.
+/// Type name of the event that an index item repeats.
 pub const INDEX_OF: &str = "indexOf";
-/// Partition of an event that an index item repeats.
+/// Partition of the event that an index item repeats.
 pub const PARTITION: &str = "partition";
 /// The context of an event.
 pub const CONTEXT: &str = "context";
@@ -31,22 +31,22 @@ pub const CONTEXT: &str = "context";
 pub const DATA: &str = "data";
 /// The tags of an event, each a map of `key` and `value`.
 pub const TAGS: &str = "tags";
-/// The version of an event's payload, if it is above 1: the one name in the last element of the tags. Every index
-/// projects the tags, so no read of an event loses its version, and no index has to be made again for it.
+/// The version of an event's payload, if it is above 1. It is the only name in the last element of the tags. Every
+/// index projects the tags, so every read has the version, and no index has to be rebuilt for it.
 const SCHEMA: &str = Metadata::SCHEMA;
 pub(crate) const RECORDED_AT: &str = "recordedAt";
 /// The id that an imported event had in its first log.
 pub const EVENT_ID: &str = "eventId";
 /// Time of the newest event that a fence counts.
 pub const HEAD: &str = "head";
-/// What the attributes of a fence begin with that count the events of a type.
+/// Prefix of a fence's attributes that count the events of a type.
 pub const COUNT: &str = "cnt#";
 /// Names the last repair of a fence.
 pub const REPAIRED: &str = "repaired";
-/// Index, and its partition key, of the events read by their whole set of tags.
+/// An index and its partition key, for events that are read by their whole set of tags.
 pub const COMPOSITE_INDEX: &str = "tag_composite";
 
-/// Index, and its partition key, of a cross-partition tag key.
+/// An index and its partition key, for a cross-partition tag key.
 #[must_use]
 pub fn tag_index(key: &str) -> String {
     format!("tag_{key}")
@@ -71,16 +71,16 @@ pub(crate) fn key(id: impl Into<String>, position: u64) -> Item {
     Item::from([(ID.to_owned(), text(id)), (POSITION.to_owned(), number(position))])
 }
 
-/// The count of `event_type` in a fence; a fence or a count that is not there is zero.
+/// The count of `event_type` in a fence; 0 if the fence or the count is missing.
 pub(crate) fn count(fence: Option<&Item>, event_type: &str) -> u64 {
     let count = fence.and_then(|fence| fence.get(&count_name(event_type)));
     count.and_then(|count| count.as_n().ok()).and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
-/// About how many attributes an event has beside its key.
+/// About how many attributes an event has besides its key.
 const ATTRIBUTES: usize = 12;
 
-/// The item of an event of the append with this id.
+/// Encodes an event of the append with this id.
 pub(crate) fn encode(
     event: &SequencedEvent,
     filing: &Filing,
@@ -89,8 +89,8 @@ pub(crate) fn encode(
     let mut item = key(filing.partition.as_str(), event.slot);
     item.reserve(ATTRIBUTES);
     for (name, value) in event.metadata.iter() {
-        // Metadata that was deserialised is not checked yet. One `expiresAt` would delete the
-        // event, one `tag_<key>` show it where it is not filed.
+        // Metadata that was deserialised is not checked yet. A name `expiresAt` would delete the event, and a name
+        // `tag_<key>` would show it where it is not filed.
         if Metadata::is_reserved(name) {
             let source = format!("metadata key {name:?} is reserved for the log").into();
             return Err(StoreError::Failed { operation: "encoding an item", source }.into());
@@ -118,8 +118,8 @@ pub(crate) fn encode(
     Ok(item)
 }
 
-/// The index item that repeats the event of `item` under `boundary`. It says its type by another
-/// name, so that no scan and no stream filter takes it for an event.
+/// The index item that repeats the event of `item` under `boundary`. Its type has another attribute name, so scans
+/// and stream filters do not take it for an event.
 pub(crate) fn index_item(item: &Item, filing: &Filing, boundary: &BoundaryId) -> Item {
     let mut copy = item.clone();
     copy.retain(|name, _| name != EVENT && !name.starts_with("tag_"));
@@ -160,7 +160,7 @@ pub(crate) fn read_type(item: &Item) -> Option<&str> {
     event_type(item).or_else(|| Some(item.get(INDEX_OF)?.as_s().ok()?))
 }
 
-/// The attributes that have partition, slot and type of an event's item or of an index item.
+/// The attribute names for partition, slot and type, of an event's item or of an index item.
 fn place_names(item: &Item) -> [&'static str; 3] {
     match item.contains_key(INDEX_OF) {
         true => [PARTITION, SLOT, INDEX_OF],
@@ -180,7 +180,7 @@ fn context(catalog: &Catalog, item: &mut Item, event_type: &str) -> String {
     take_text(item, CONTEXT).unwrap_or_else(of_catalog)
 }
 
-/// The event of an item, its own or an index item. An index that does not project metadata leaves it empty.
+/// Decodes an event's item or an index item. If an index does not project metadata, the metadata are empty.
 pub(crate) fn decode(catalog: &Catalog, mut item: Item) -> Result<SequencedEvent, DecodeError> {
     let [partition, slot, event_type] = place_names(&item);
     let partition = BoundaryId::stored(take_text(&mut item, partition)?);
@@ -215,7 +215,7 @@ pub(crate) fn decode(catalog: &Catalog, mut item: Item) -> Result<SequencedEvent
     })
 }
 
-/// [`SequencedEvent::place_only`] of an item: the rest is not decoded.
+/// The [`SequencedEvent::place_only`] of an item. Decodes nothing else.
 pub(crate) fn place_only(catalog: &Catalog, mut item: Item) -> Result<SequencedEvent, DecodeError> {
     let mut metadata = Metadata::default();
     for mark in CommandRecord::MARKS.into_iter().chain([CommandRecord::REJECTION]) {
@@ -239,7 +239,7 @@ pub(crate) fn place_only(catalog: &Catalog, mut item: Item) -> Result<SequencedE
     })
 }
 
-/// A whole number of an item. Parsed strictly: 1 and 1.0 are one key to DynamoDB, and 1.5 is possible.
+/// An integer attribute. Parsed strictly: to DynamoDB, 1 and 1.0 are one key, and 1.5 is possible.
 pub(crate) fn whole(item: &Item, name: &str) -> Option<u64> {
     item.get(name)?.as_n().ok()?.parse().ok()
 }
@@ -249,7 +249,7 @@ pub(crate) fn slot(item: &Item) -> Option<u64> {
     whole(item, POSITION)
 }
 
-/// Where an event is, as the key of its item says.
+/// The place of an event, from the key of its item.
 pub(crate) fn place_of(item: &Item) -> Option<(BoundaryId, u64)> {
     Some((BoundaryId::stored(item.get(ID)?.as_s().ok()?.as_str()), slot(item)?))
 }
@@ -259,20 +259,20 @@ pub(crate) fn append_id(item: &Item) -> Option<&str> {
     Some(item.get(APPEND_ID)?.as_s().ok()?)
 }
 
-/// Names an item in an error: its partition and its position, as the id of an event does.
+/// The name of an item in errors: its partition and its position, like the id of an event.
 pub(crate) fn name(item: &Item) -> String {
     let (id, position) = key_of(item);
     format!("{id}/{position}")
 }
 
-/// The key of an item, as two texts.
+/// The key of an item, as two strings.
 pub(crate) fn key_of(item: &Item) -> (String, String) {
     let id = item.get(ID).and_then(|id| id.as_s().ok()).cloned();
     let position = item.get(POSITION).and_then(|position| position.as_n().ok()).cloned();
     (id.unwrap_or_default(), position.unwrap_or_default())
 }
 
-/// An event's item without its payload and metadata: what is needed to file the event.
+/// An event's item without payload and metadata. Filing the event needs no more.
 pub(crate) fn unloaded(item: &Item) -> Item {
     let mut item = item.clone();
     item.retain(|name, _| matches!(name.as_str(), ID | POSITION | AT | EVENT | TAGS));
@@ -287,7 +287,7 @@ fn take_text(item: &mut Item, name: &'static str) -> Result<String, DecodeError>
     }
 }
 
-/// The version that the last element of the tags says, which is taken away.
+/// Removes the last element of the tags if it is a version, and returns the version.
 fn take_version(tags: &mut Vec<AttributeValue>) -> Result<u32, DecodeError> {
     let schema = |last: &AttributeValue| Some(last.as_m().ok()?.get(SCHEMA)?.clone());
     let Some(schema) = tags.last().and_then(schema) else { return Ok(1) };
@@ -360,7 +360,7 @@ mod tests {
                     item_bytes(&copy),
                     "{copy:?}"
                 );
-                // An index projects no more than this of an event, and has to show its version.
+                // An index projects no more of an event than this, and must show its version.
                 let mut copy = copy;
                 let projected = [EVENT, INDEX_OF, ID, POSITION, PARTITION, SLOT, AT, DATA, TAGS];
                 copy.retain(|name, _| projected.contains(&name.as_str()));

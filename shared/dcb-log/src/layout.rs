@@ -1,4 +1,4 @@
-//! What the table of the events has to be.
+//! The layout of the table.
 
 use aws_sdk_dynamodb::types::StreamViewType;
 use ringfence_aws::{IndexLayout, TableLayout, number_key, text_key};
@@ -7,8 +7,8 @@ use ringfence_core::Catalog;
 use crate::item::{AT, DATA, EVENT, ID, POSITION, TAGS};
 use crate::record::EXPIRES_AT;
 
-/// The table for the events of a catalog: an index for each cross-partition tag key that is read by one, and
-/// one if a type is read as a composite. An index has what a fold needs, so a read is one request.
+/// The table for the events of a catalog. It has an index for each cross-partition tag key that a slice reads, and
+/// one if a type is read as a composite. An index projects everything that a fold needs, so a read is one request.
 #[must_use]
 pub fn table_layout(catalog: &Catalog) -> TableLayout {
     let index = |name: String| IndexLayout {

@@ -1,13 +1,12 @@
 //! The DCB event log on DynamoDB: one table, with slots in partitions, and fences for all other boundaries.
 //!
-//! The events of a partition are numbered without gaps, and each is put under the condition that its slot
-//! is free. So a decision that has read a partition up to slot m knows that it has seen everything if slot
-//! m + 1 is free: the next slot is the partition's fence. Every other boundary has a fence of its own, an
-//! item that counts its events in their transactions. Equal counts mean that everything was seen. Neither
-//! depends on clocks, on the consistency of the reads or on the order of arrival, for events are never
-//! deleted.
+//! The events of a partition are numbered without gaps, and each put requires that its slot is free. A decision that
+//! has read a partition up to slot m has seen everything if slot m + 1 is free: the next slot is the partition's
+//! fence. For every other boundary, the fence is an item. It counts the boundary's events, in the transactions that
+//! write them. Equal counts mean that everything was seen. Neither kind depends on clocks, on the consistency of the
+//! reads or on the order of arrival, because events are never deleted.
 //!
-//! A program makes the table from the catalog of its events:
+//! A program creates the table from the catalog of its events:
 //!
 //! ```no_run
 //! use ringfence_core::Catalog;

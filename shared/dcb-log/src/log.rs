@@ -1,4 +1,4 @@
-//! The log itself: what its operations share.
+//! The log itself, shared by its operations.
 
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::{Clock, Meter, Retry, Table};
@@ -13,20 +13,20 @@ pub struct DcbLog {
 }
 
 impl DcbLog {
-    /// The log in `table`, whose events `catalog` declares. The client's own retries must be off
+    /// The log in `table`, with the events that `catalog` declares. Turn the client's own retries off
     /// ([`ringfence_aws::client_from_env`]), so that every attempt is counted once.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>, catalog: Catalog, clock: Clock) -> Self {
         Self { table: Table::new(client, table), catalog, clock, own: OwnTime::default() }
     }
 
-    /// What this log's requests cost so far.
+    /// The cost of this log's requests so far.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         self.table.meter()
     }
 
-    /// Where this log has the time and its ids from.
+    /// The clock that gives this log its times and ids.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock

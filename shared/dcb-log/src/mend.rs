@@ -1,5 +1,4 @@
-//! The writes of a repair, each in one step: a fence, the index attributes of an event, an index
-//! item.
+//! The writes of a repair, each in one step: a fence, the index attributes of an event, an index item.
 
 use std::collections::HashMap;
 
@@ -12,8 +11,8 @@ use crate::fence::{fence_key, read_free};
 use crate::item::{HEAD, ID, REPAIRED, text};
 use crate::log::DcbLog;
 
-/// Mends a fence, unless another repair is at it or writers hold it at every attempt; the next
-/// examination says what became of it.
+/// Mends a fence, unless another repair mends it or writers hold it at every attempt. The next examination shows the
+/// result.
 pub(crate) async fn mend(log: &DcbLog, differs: &Difference) -> Result<(), LogError> {
     let repair = Some(log.clock.uuid().to_string());
     let mut attempts = Retry::default().start();
@@ -23,7 +22,7 @@ pub(crate) async fn mend(log: &DcbLog, differs: &Difference) -> Result<(), LogEr
         let fence = fence.unwrap_or_default();
         let now = Fence::of(Some(&fence));
         let next = differs.mended(&now);
-        // Changed since: by an earlier attempt whose answer was lost, or by another repair.
+        // Changed since by another repair, or by an earlier attempt whose answer was lost.
         if now.repaired != differs.repaired || next == now {
             return Ok(());
         }
@@ -33,7 +32,7 @@ pub(crate) async fn mend(log: &DcbLog, differs: &Difference) -> Result<(), LogEr
         mended.extend(repair.iter().map(|repair| (REPAIRED.to_owned(), text(repair))));
         match replace(log, &fence, mended).await {
             Ok(()) => return Ok(()),
-            // Appended to, or held by a transaction: again, with what the fence counts then.
+            // An append changed it, or a transaction holds it. Try again, from the new counts.
             Err(Failure::Condition(_)) => {}
             Err(failure) if failure.is_transient() => {}
             Err(failure) => {
@@ -47,8 +46,8 @@ pub(crate) async fn mend(log: &DcbLog, differs: &Difference) -> Result<(), LogEr
     }
 }
 
-/// Puts a fence in the place of `old`. Every append changes the head and every repair `repaired`,
-/// so what has both unchanged is unchanged.
+/// Replaces `old`. Every append changes the head and every repair changes `repaired`. So if both are unchanged, the
+/// whole fence is unchanged.
 async fn replace(log: &DcbLog, old: &Item, new: Item) -> Result<(), Failure> {
     let mut names = HashMap::new();
     let mut values = Item::new();
@@ -74,8 +73,8 @@ async fn replace(log: &DcbLog, old: &Item, new: Item) -> Result<(), Failure> {
     log.table.put(put.expect("table and item are set")).await
 }
 
-/// Gives an event the attributes of indexes that it lacks. It says the same however often it is
-/// sent, and nobody else writes to an event.
+/// Gives an event the index attributes that it lacks. It can be sent many times with the same result, and no other
+/// writer changes an event.
 pub(crate) async fn set_attributes(
     log: &DcbLog,
     key: &Item,
@@ -106,8 +105,8 @@ fn set(table: &str, key: &Item, attributes: &Item) -> Update {
         .expect("table, key and expression are set")
 }
 
-/// Puts an item if it is lacking, and says whether it was. If a second attempt finds the item, the first one may have
-/// put it. So it counts as lacking then.
+/// Puts an item if it is missing, and returns whether it was. If a second attempt finds the item, the first one may
+/// have put it, so the item counts as missing.
 pub(crate) async fn put_new(log: &DcbLog, item: &Item) -> Result<bool, LogError> {
     let put = || {
         let put = Put::builder()

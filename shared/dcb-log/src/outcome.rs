@@ -1,4 +1,4 @@
-//! What a failed send of an append means, in the order of rule 9.
+//! The meaning of a failed send of an append, in the order of rule 9.
 
 use std::collections::BTreeSet;
 
@@ -11,35 +11,34 @@ use crate::transaction::{Action, Transaction};
 
 /// How a draft ended.
 pub(crate) enum End {
-    /// It is in the log, as the last request has it.
+    /// The events are in the log, as the last request has them.
     Committed,
-    /// The command took effect before, as this item says.
+    /// The command took effect before, as this item shows.
     Recorded(Item),
     /// The imported event was in the log before.
     Imported,
 }
 
-/// What follows from a failed send.
+/// The consequence of a failed send.
 pub(crate) enum Verdict {
-    /// It is settled.
+    /// The append has ended.
     End(End),
     /// Something was added to what the decision saw.
     Conflict(Conflict),
-    /// Nothing that the decision depends on has changed, but the events can't be put there or then.
+    /// Nothing that the decision depends on has changed, but the events can't have these slots or times.
     Again(Again),
 }
 
-/// Where and when an append can't be.
+/// The slots and times that an append can't have.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Again {
-    /// What the clock has to reach, in milliseconds since 1970.
+    /// The clock must reach this time, in milliseconds since 1970.
     pub(crate) raise: u64,
-    /// Partitions that the decision did not read, and whose slot is taken.
+    /// Partitions that the decision did not read, and whose slots are taken.
     pub(crate) taken: BTreeSet<BoundaryId>,
 }
 
-/// Classifies a failed send; `sent_before` says that the outcome of an earlier send of the same append is
-/// unknown.
+/// Classifies a failed send. `sent_before` means that the outcome of an earlier send of the same append is unknown.
 ///
 /// # Errors
 /// [`LogError::Corrupt`] when a fence counts fewer events than were seen.
@@ -61,14 +60,14 @@ pub(crate) fn classify(
             _ => None,
         })
     };
-    // Before anything else: our own commit makes everything else differ as well.
+    // This comes first: our own commit makes everything else differ as well.
     let is_ours = |item: &Item| append_id(item) == Some(&*transaction.append_id);
     let own = failed().filter(|(action, _)| matches!(action, Action::Event { .. }));
     if own.clone().any(|(_, item)| item.is_some_and(is_ours)) {
         return ended(End::Committed);
     }
-    // What others hold is not judged, and perhaps nothing else either. A condition on an own put that failed
-    // for another's event was.
+    // DynamoDB does not judge items that others hold, and may not judge the other items either. It did judge a put of
+    // ours if the put failed because of another's event.
     let held = reasons.iter().any(|reason| matches!(reason, Reason::Conflict | Reason::Throttled));
     if sent_before && held && own.count() == 0 {
         return Ok(Judged::Held(Failure::Cancelled(reasons)));
@@ -87,7 +86,7 @@ pub(crate) fn classify(
         match action {
             Action::Event { partition, slot, is_read: true }
             | Action::Check { partition, slot } => {
-                // Of several puts into one partition the first says it.
+                // If several puts go into one partition, the first one counts.
                 if named.insert(partition) {
                     changes.push(taken(partition, *slot, item));
                 }
@@ -110,13 +109,13 @@ pub(crate) fn classify(
     })
 }
 
-/// What a slot that has to be free says, by the item that is there.
+/// The change that the item in a taken slot means.
 pub(crate) fn taken(partition: &BoundaryId, slot: u64, item: Option<&Item>) -> Change {
     let event_type = item.and_then(event_type).unwrap_or("something else").to_owned();
     Change::Slot { partition: partition.clone(), slot, event_type: event_type.into() }
 }
 
-/// The millisecond after a time of an item; 0 without one.
+/// The millisecond after a time in an item; 0 without an item.
 fn after(item: Option<&Item>, name: &str) -> u64 {
     item.and_then(|item| whole(item, name)).map_or(0, |ms| ms + 1)
 }
@@ -140,8 +139,8 @@ mod tests {
         Transaction { append_id: "ours".to_owned(), actions, items: vec![] }
     }
 
-    /// An event in a partition that was read or not, its index item, the command item, a slot that has to be
-    /// free, and a fence that was seen at 2.
+    /// An event in a partition that was read or not, its index item, the command item, a slot that must be free, and
+    /// a fence that was seen at 2.
     fn decided(is_read: bool) -> Transaction {
         let partition = boundary("own");
         transaction(vec![
@@ -171,7 +170,7 @@ mod tests {
         Reason::Refused { code: code.into(), message: String::new() }
     }
 
-    fn told(judged: Result<Judged<Verdict>, LogError>) -> String {
+    fn described(judged: Result<Judged<Verdict>, LogError>) -> String {
         match judged {
             Ok(Judged::Known(Verdict::End(end))) => match end {
                 End::Committed => "committed".to_owned(),
@@ -191,10 +190,10 @@ mod tests {
     }
 
     fn verdict(transaction: &Transaction, reasons: &[Reason], sent_before: bool) -> String {
-        told(classify(transaction, Failure::Cancelled(reasons.to_vec()), sent_before))
+        described(classify(transaction, Failure::Cancelled(reasons.to_vec()), sent_before))
     }
 
-    /// Every mixture of reasons, one for each action, in its order.
+    /// Every combination of reasons, one for each action, in the order of the actions.
     fn mixtures(of_each: &[Vec<Reason>]) -> Vec<Vec<Reason>> {
         of_each.iter().fold(vec![vec![]], |mixtures, reasons| {
             let with = |mixture: &Vec<Reason>| {
@@ -207,10 +206,10 @@ mod tests {
         })
     }
 
-    /// Every reason that the API lists for a cancelled transaction, at each action, in every
-    /// mixture: the rules from the first to the last, and the first that holds is the verdict.
+    /// Checks every reason that the API lists for a cancelled transaction, at each action, in every combination. The
+    /// expected verdict is the first rule that holds.
     #[test]
-    fn every_mixture_of_reasons_has_the_verdict_of_its_first_rule() {
+    fn every_combination_of_reasons_has_the_verdict_of_its_first_rule() {
         let others = |failed: Vec<Reason>| {
             let codes = ["ItemCollectionSizeLimitExceeded", "ValidationError"].map(refused);
             let others = [Reason::None, Reason::Conflict, Reason::Throttled];
@@ -262,8 +261,8 @@ mod tests {
                     (true, "permanent"),
                 ];
                 let (_, expected) = rules.iter().find(|(holds, _)| *holds).expect("the last");
-                let told = verdict(&transaction, mixture, sent_before);
-                assert_eq!(told, *expected, "read {is_read}, sent {sent_before}: {mixture:?}");
+                let actual = verdict(&transaction, mixture, sent_before);
+                assert_eq!(actual, *expected, "read {is_read}, sent {sent_before}: {mixture:?}");
             }
         }
     }
@@ -278,7 +277,7 @@ mod tests {
             // Our own commit makes everything else differ too.
             (false, [event("ours", 9), found(), found(), theirs(), fence(1, 9)], "committed"),
             (true, [event("ours", 9), Conflict, Conflict, Conflict, Conflict], "committed"),
-            // While others hold something, only a put of ours that failed is known to be judged.
+            // While others hold something, only a put of ours that failed was surely judged.
             (true, [Conflict, Fine, found(), theirs(), fence(3, 9)], "unjudged"),
             (true, [Fine, Throttled, found(), theirs(), fence(1, 9)], "unjudged"),
             (true, [theirs(), Conflict, Fine, Fine, Fine], "a:own has E in slot 3, which was free"),
@@ -303,21 +302,21 @@ mod tests {
             (false, [Fine, Throttled, Fine, refused(), Fine], "transient"),
             (true, [Fine, Fine, Fine, refused(), Fine], "permanent"),
         ] {
-            let told = verdict(&decided(true), &reasons, sent_before);
-            assert_eq!(told, expected, "{sent_before}: {reasons:?}");
+            let actual = verdict(&decided(true), &reasons, sent_before);
+            assert_eq!(actual, expected, "{sent_before}: {reasons:?}");
         }
     }
 
     #[test]
-    fn a_partition_that_was_not_read_moves_the_put_and_makes_no_conflict() {
+    fn an_unread_partition_moves_the_put_and_makes_no_conflict() {
         let put = |slot| Action::Event { partition: boundary("own"), slot, is_read: false };
         let two = transaction(vec![put(3), put(4), fence_of("tag", 0)]);
         let theirs = |at| event("theirs", at);
         for (reasons, expected) in [
-            // The later of the two, and the head if that is later.
+            // The later of the two times, or the head if that is later.
             ([theirs(9), theirs(20), Reason::None], "again 21 {a:own}"),
             ([theirs(9), Reason::None, fence(0, 30)], "again 31 {a:own}"),
-            // Both have to be done, and the command decided again.
+            // The command must be decided again, so the conflict counts.
             ([theirs(9), Reason::None, fence(1, 30)], "a:tag holds 1 T, seen 0"),
             ([event("ours", 9), theirs(20), fence(1, 30)], "committed"),
         ] {
@@ -326,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_puts_into_one_partition_the_conflict_names_the_first() {
+    fn the_conflict_names_the_first_of_several_puts_into_one_partition() {
         let put = |slot| Action::Event { partition: boundary("own"), slot, is_read: true };
         let two = transaction(vec![put(3), put(4)]);
         let both = [event("theirs", 8), event("theirs", 9)];
@@ -357,7 +356,7 @@ mod tests {
                 transaction(vec![Action::Event { partition: boundary("own"), slot: 3, is_read }]);
             for sent_before in [false, true] {
                 let failure = Failure::Condition(item.clone());
-                assert_eq!(told(classify(&put, failure, sent_before)), expected);
+                assert_eq!(described(classify(&put, failure, sent_before)), expected);
             }
         }
     }

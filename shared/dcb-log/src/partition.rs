@@ -1,4 +1,4 @@
-//! A partition as a stream: its events one after another, and its end.
+//! Reads a partition: its events one after another, and its end.
 
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use futures::stream::{Stream, StreamExt, TryStreamExt, iter, try_unfold};
@@ -9,12 +9,11 @@ use crate::item::{AT, ID, POSITION, number, slot, text, whole};
 use crate::log::DcbLog;
 
 impl DcbLog {
-    /// The items of the partition's events after a slot, read strongly, one page after the other. The
-    /// events of one append may become visible one by one, so there can be gaps; what follows on one is
-    /// for the caller to leave.
+    /// The items of the partition's events after a slot, read strongly, one page after the other. The events of one
+    /// append may become visible one by one, so there can be gaps. The caller must ignore the events after a gap.
     ///
     /// # Errors
-    /// A page that can't be read.
+    /// A page can't be read.
     pub fn items_after<'a>(
         &'a self,
         partition: &'a BoundaryId,
@@ -44,8 +43,8 @@ impl DcbLog {
     }
 }
 
-/// Slot and time of a partition's last event; `None` if it has none. It says where a writer can try, and
-/// nothing of what a decision has seen: what lies before it may not all be visible.
+/// Slot and time of a partition's last event; `None` if it has no events. A writer can try the slot after it. A
+/// decision can't rely on it, because events before it may not be visible yet.
 pub(crate) async fn last(
     log: &DcbLog,
     partition: &BoundaryId,

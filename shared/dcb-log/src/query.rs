@@ -1,4 +1,4 @@
-//! Queries of people and tools; no decision rests on one.
+//! Queries for people and tools. Decisions never rest on them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,11 +13,11 @@ use crate::log::DcbLog;
 use crate::read::{decode_named, merged};
 
 impl DcbLog {
-    /// The page of a query's events, eventually consistent. A query that needs a scan reads the
-    /// whole table before its first event, and holds as many events as the page's limit allows.
+    /// The events of one page of a query, eventually consistent. A query that needs a scan reads the whole table
+    /// before its first event. It holds as many events as the page's limit allows.
     ///
     /// # Errors
-    /// A request that fails. An item that can't be decoded is an error of its own, after which the events go on.
+    /// A request fails. An item that can't be decoded gives an error, and the events after it follow.
     pub fn query<'a>(
         &'a self,
         reading: &'a Reading,
@@ -44,11 +44,11 @@ impl DcbLog {
         let ordered = |(kept, failed)| iter(failed).chain(iter(page.ordered(kept)).map(Ok));
         once(kept).map_ok(ordered).try_flatten().boxed()
     }
-    /// The events as their own items have them, with the metadata that no index shows, in their order. The read is
-    /// eventually consistent, and an event whose item it lacks stays as it is.
+    /// Reads the events' own items, which have the metadata that no index shows, and keeps the order. The read is
+    /// eventually consistent. An event whose item it misses stays unchanged.
     ///
     /// # Errors
-    /// A request that fails. An item that can't be decoded is an error in its place.
+    /// A request fails. An item that can't be decoded gives an error in its place.
     pub async fn whole(
         &self,
         events: Vec<SequencedEvent>,

@@ -1,4 +1,4 @@
-//! Reading boundaries: all at once, page by page, merged in fold order (rule 2).
+//! Reads boundaries concurrently, page by page, and merges them in fold order (rule 2).
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -18,8 +18,8 @@ use crate::item::{
 };
 use crate::log::DcbLog;
 
-/// The events of all reads of the plan, merged in fold order, each once, and of a partition those before
-/// its first gap. It holds one page of each read, however many events there are.
+/// The events of all reads of the plan, each once, merged in fold order. A partition ends before its first gap. It
+/// holds one page of each read, however many events there are.
 pub(crate) fn read<'a>(
     log: &'a DcbLog,
     plan: &'a Plan,
@@ -30,7 +30,7 @@ pub(crate) fn read<'a>(
     sources(log, plan, WHOLE, consistency == Consistency::Strong, true, log.retry(envelope))
 }
 
-/// The events of all reads from where the page begins, in its order; no decision rests on them.
+/// The events of all reads in the order of the page, from its beginning. Decisions never rest on them.
 pub(crate) fn merged<'a>(
     log: &'a DcbLog,
     plan: &'a Plan,
@@ -63,7 +63,7 @@ fn sources<'a>(
         next: Next::First,
     };
     let mut sources: Vec<Source<'a>> = plan.reads.iter().map(source).collect();
-    // Of two copies of an event the first source's is kept: the table's, which has everything.
+    // If two sources have the same event, the first one counts. The table is first, because it has everything.
     sources.sort_by_key(|source| !source.read.access.is_of_table());
     try_unfold(sources, move |mut sources| async move {
         let dry = sources.iter_mut().filter(|source| source.is_dry());
@@ -77,7 +77,7 @@ fn sources<'a>(
     .boxed()
 }
 
-/// The event that comes first, taken from every source that has it.
+/// The next event, removed from every source that has it.
 fn next(sources: &mut [Source<'_>], backwards: bool) -> Option<SequencedEvent> {
     let fronts = sources
         .iter()
@@ -92,12 +92,12 @@ fn next(sources: &mut [Source<'_>], backwards: bool) -> Option<SequencedEvent> {
     Some(event)
 }
 
-/// What [`ringfence_core::Place`] compares, without a copy.
+/// The order of [`ringfence_core::Place`], without a copy.
 fn order(event: &SequencedEvent) -> (u64, &BoundaryId, u64) {
     (event.at, &event.partition, event.slot)
 }
 
-/// Where a source goes on.
+/// Where a source continues.
 enum Next {
     First,
     After(Item),
@@ -109,18 +109,18 @@ struct Source<'a> {
     log: &'a DcbLog,
     plan: &'a Plan,
     read: &'a Read,
-    /// How each page is tried again: it has all attempts for itself, but no attempt begins after the command's deadline.
+    /// Retries of each page. Each page has all attempts, but no attempt begins after the command's deadline.
     retry: Retry,
     page: &'a Page,
     strong: bool,
-    /// Whether a decision rests on it.
+    /// Whether a decision rests on the source.
     dense: bool,
     /// The next slot of a partition on which a decision rests.
     wanted: Option<u64>,
     events: VecDeque<SequencedEvent>,
-    /// Events that can't be decoded, where no decision rests on them.
+    /// Errors of events that can't be decoded, if no decision rests on them.
     failed: Vec<LogError>,
-    /// Keys whose items an index does not project, in their order.
+    /// Keys of items that an index does not project, in their order.
     keys: VecDeque<Item>,
     next: Next,
 }
@@ -131,8 +131,7 @@ impl Source<'_> {
         !(ended || self.knows_first())
     }
 
-    /// Whether the first of the events comes before all that are still to be read. Of an index, those of the
-    /// same millisecond come in any order.
+    /// Whether the first of the events precedes all unread ones. Events of one millisecond have no order in an index.
     fn knows_first(&self) -> bool {
         match (self.events.front(), self.events.back()) {
             (Some(first), Some(last)) => {
@@ -142,7 +141,7 @@ impl Source<'_> {
         }
     }
 
-    /// Reads until the first event is known or there is no more page; a page can be empty and not the last.
+    /// Reads until the first event is known or no page is left. A page can be empty without being the last.
     async fn fill(&mut self) -> Result<(), LogError> {
         while self.is_dry() {
             if self.keys.is_empty() {
@@ -170,7 +169,7 @@ impl Source<'_> {
         if self.read.access.is_of_table() || items.iter().all(|item| item.contains_key(DATA)) {
             self.accept(items)
         } else {
-            // The index projects keys only, or less than an event.
+            // The index projects only keys, or less than an event.
             self.keys.extend(items.into_iter().map(|mut item| {
                 item.retain(|name, _| name == ID || name == POSITION);
                 item
@@ -209,38 +208,37 @@ impl Source<'_> {
             .set_exclusive_start_key(start)
     }
 
-    /// From where on the boundary is read, by its sort key. A partition is sorted by slot, so of another
-    /// partition than that where the page begins everything is read. All other boundaries are sorted by time.
+    /// Where the read of the boundary begins, by its sort key. A partition is sorted by slot, so another partition
+    /// than the one where the page begins is read from its start. All other boundaries are sorted by time.
     fn range(&self) -> Option<(&'static str, u64)> {
         match (&self.read.access, &self.page.after) {
             (Access::Partition, None) => (self.read.after > 0).then_some((">", self.read.after)),
             (Access::Partition, Some(after)) if after.partition != self.read.boundary => None,
             (Access::Partition, Some(after)) if self.page.backwards => Some(("<", after.slot)),
             (Access::Partition, Some(after)) => Some((">", after.slot)),
-            // Several events can have the time, and the position of an index item has a fraction.
+            // Several events can have this time, and the position of an index item has a fraction.
             (_, Some(after)) if self.page.backwards => Some(("<", after.at.saturating_add(1))),
             (_, Some(after)) => Some((">=", after.at)),
             (_, None) => (self.read.after > 0).then_some((">", self.read.after)),
         }
     }
 
-    /// No more items are asked for at once than the answer has events; the read goes on if the query does not
-    /// match all of them. Of an index it is one more, by which the one before is known to be the next.
+    /// A request asks for at most as many items as the answer has events; the read continues if the query does not
+    /// match all of them. For an index it asks for one more, which shows that the event before it is really the next.
     fn items_of_page(&self, limit: usize) -> i32 {
         let more = usize::from(self.read.access != Access::Partition);
         i32::try_from(limit.max(1).saturating_add(more)).unwrap_or(i32::MAX)
     }
 
-    /// Reads the items of the next keys. One that is not there is not seen, which the append's
-    /// condition notices.
+    /// Reads the items of the next keys. A missing item is not seen, and the append's condition notices that.
     async fn complete(&mut self) -> Result<(), LogError> {
         let keys = self.keys.drain(..self.keys.len().min(BATCH_KEYS_MAX)).collect::<Vec<_>>();
         let items = get_all(self.log, self.retry, keys, self.strong).await?;
         self.accept(items)
     }
 
-    /// Decodes items. What can't be decoded fails the read if the decision consumes its type. What the
-    /// decision does not consume is shown without its content, or not at all.
+    /// Decodes items. An item that can't be decoded fails the read if the decision consumes its type. Events that the
+    /// decision does not consume appear without their content, or not at all.
     fn accept(&mut self, items: Vec<Item>) -> Result<(), LogError> {
         for item in items {
             let partition = || partition(&item).unwrap_or_default();
@@ -258,8 +256,8 @@ impl Source<'_> {
                 false => continue,
             };
             let event = if self.read.access.is_of_table() { event } else { event.of_index() };
-            // An index may project less than an event has, such as the key of its command. So the events of a
-            // partition that is read come from that read alone.
+            // An index may project less than an event has; the command's key, for example, may be missing. So events
+            // of a partition that is read come only from that read.
             let is_copy = self.read.access != Access::Partition;
             if self.dense && is_copy && self.plan.reads_partition(&event.partition) {
                 continue;
@@ -273,7 +271,7 @@ impl Source<'_> {
                 self.events.push_back(event);
             }
         }
-        // A batch comes in any order, and an index has no order among the events of one millisecond.
+        // A batch has no order, and neither have events of one millisecond in an index.
         self.events.make_contiguous().sort_by(|a, b| match self.page.backwards {
             true => order(b).cmp(&order(a)),
             false => order(a).cmp(&order(b)),
@@ -288,7 +286,7 @@ pub(crate) fn decode_named(catalog: &Catalog, item: Item) -> Result<SequencedEve
     decode(catalog, item).map_err(|source| LogError::Undecodable { event, source: source.into() })
 }
 
-/// An event that is not decoded. Of its tags only the one is known by which it was read.
+/// An event without its content. Of its tags, it has only the one by which it was read.
 fn place_named(catalog: &Catalog, item: Item, access: &Access) -> Result<SequencedEvent, LogError> {
     let event = name(&item);
     let found = place_only(catalog, item);

@@ -1,5 +1,5 @@
-//! The command item: what makes a command with an idempotency key take effect once, whose events can't be its
-//! record.
+//! The command item. It makes a command with an idempotency key take effect once, if the command's events can't be
+//! its record.
 
 use aws_sdk_dynamodb::types::{
     AttributeValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
@@ -16,15 +16,15 @@ use crate::log::DcbLog;
 
 /// SHA-256 of the command in canonical JSON, in hexadecimal.
 const COMMAND_HASH: &str = "commandHash";
-/// The command's events, as they are answered.
+/// The command's events, as the answer has them.
 const EVENTS: &str = "events";
-/// Seconds since 1970; the table's TTL attribute, on snapshots and command items of callers' keys only. The store
-/// deletes such an item some time afterwards, by its own clock. Until then a command item counts: if a writer judged by
-/// its clock that the time is over, a clock that is ahead would let a command take effect again.
+/// Seconds since 1970; the table's TTL attribute. Only snapshots and command items of callers' keys have it. DynamoDB
+/// deletes such an item some time afterwards, by its own clock. A command item counts until it is deleted: if writers
+/// compared the time with their clocks, a clock that is ahead would let a command take effect again.
 pub const EXPIRES_AT: &str = "expiresAt";
 const OPERATION: &str = "reading the record of a command";
 
-/// The item that records the events of a command; the first of them has the time `at`.
+/// The item that records the events of a command. `at` is the time of the first event.
 pub(crate) fn item<'a>(
     record: &CommandRecord,
     events: impl Iterator<Item = &'a SequencedEvent>,
@@ -42,19 +42,19 @@ pub(crate) fn item<'a>(
     Ok(item)
 }
 
-/// When the item of a command expires whose first event has the time `at`, in seconds since 1970. The key of a reaction or
-/// a due is never forgotten.
+/// When a command's item expires, in seconds since 1970. `at` is the time of the command's first event. The key of a
+/// reaction or a due never expires.
 fn expires_at(record: &CommandRecord, at: u64) -> Option<u64> {
     (!record.is_of_event()).then_some(at / 1_000 + KEY_KEPT_SECONDS)
 }
 
-/// Whether the item of a command has not expired yet that wrote an event at the time `at`.
+/// Whether a command's item has not expired yet. `at` is the time of one of the command's events.
 pub(crate) fn is_kept(record: &CommandRecord, at: u64, now_ms: u64) -> bool {
     expires_at(record, at).is_none_or(|seconds| seconds > now_ms / 1_000)
 }
 
-/// The action that adds an event of a copy to the item of its command, and its bytes. An append's events are copied one
-/// after another, so the item has each of them that is there.
+/// The action that adds a copied event to the item of its command, and its bytes. An append's events are copied one
+/// after another, so the item lists all that were copied.
 pub(crate) fn add(
     table: &str,
     record: &CommandRecord,
@@ -89,10 +89,10 @@ pub(crate) fn add(
     Ok((TransactWriteItem::builder().update(update).build(), bytes))
 }
 
-/// The events that a command's item names.
+/// The events in a command's item.
 ///
 /// # Errors
-/// The item is another command's, or does not say whose.
+/// The item belongs to another command, or does not name its command.
 pub(crate) fn events(record: &CommandRecord, mut item: Item) -> Result<Vec<EventRef>, LogError> {
     let events = item.remove(EVENTS).unwrap_or(AttributeValue::Null(true));
     let undecodable = |source| StoreError::Failed { operation: OPERATION, source };
@@ -104,7 +104,7 @@ pub(crate) fn events(record: &CommandRecord, mut item: Item) -> Result<Vec<Event
     Ok(events)
 }
 
-/// The events of a command that took effect before the call, by its item.
+/// The events of a command that took effect before the call, from its item.
 pub(crate) async fn find(
     log: &DcbLog,
     record: &CommandRecord,

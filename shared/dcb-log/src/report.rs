@@ -1,4 +1,4 @@
-//! How to compare fences with events, and what came of it.
+//! Options and results of comparing fences with events.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use ringfence_core::BoundaryId;
 
 use crate::compare::Difference;
 
-/// How to go through the table.
+/// Options of a pass through the table.
 pub struct VerifyOptions<'a> {
-    /// How long after a transaction took effect all of its items are in strong reads. DynamoDB
-    /// names no bound; it is a matter of milliseconds.
+    /// How long to wait until strong reads show all items of a committed transaction. DynamoDB names no limit; it
+    /// takes milliseconds.
     pub settle: Duration,
-    /// How many times the table is gone through, each time for a part of the boundaries.
+    /// The number of passes through the table. Each pass handles a part of the boundaries.
     pub passes: u64,
-    /// Is called after each item, with the number of items that are done in the stage.
+    /// Called after each item, with the number of items done in the stage.
     pub progress: &'a (dyn Fn(VerifyStage, u64) + Send + Sync),
 }
 
@@ -25,7 +25,7 @@ impl Default for VerifyOptions<'_> {
     }
 }
 
-/// What is being done.
+/// The current stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerifyStage {
     /// Fences are read.
@@ -38,29 +38,28 @@ pub enum VerifyStage {
     Mending,
 }
 
-/// What was found.
+/// The findings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DcbReport {
     /// Events that were counted.
     pub events: u64,
     /// Fences that were compared.
     pub fences: u64,
-    /// Events that can't be understood, at most [`DcbReport::BROKEN_MAX`] of them: their ids, and why. If the
-    /// boundaries of one are not known either, its type is not compared in any fence.
+    /// Events that can't be decoded, at most [`DcbReport::BROKEN_MAX`] of them: their ids and the reasons. If the
+    /// boundaries of such an event are not known either, no fence's count of its type is compared.
     pub broken: BTreeMap<String, String>,
-    /// Partitions that have gaps: the first slot that is missing of each. Decisions see nothing of what comes
-    /// after it.
+    /// Partitions that have gaps, each with the first missing slot. Decisions do not see the events after it.
     pub gaps: BTreeMap<BoundaryId, u64>,
-    /// Events that lie more than a minute ahead of the clock of this check, at most [`DcbReport::BROKEN_MAX`] of them: their
-    /// ids and times, in milliseconds since 1970. The clock of their writer was wrong, or this one is. Later events of
-    /// their boundaries have to be later still; nothing else follows them, so they are in order.
+    /// Events more than a minute ahead of this check's clock, at most [`DcbReport::BROKEN_MAX`] of them: their ids
+    /// and times, in milliseconds since 1970. The clock of their writer was wrong, or this clock is. Later events of
+    /// their boundaries must have even later times. There are no other consequences, so these events are in order.
     pub ahead: BTreeMap<String, u64>,
-    /// By index, how many of its entries are lacking: attributes of events (`tag_<key>`,
-    /// `tag_composite`) and index items (`tag#<key>`, `tag#$type`). Reads by the index miss them.
+    /// The number of missing entries of each index: attributes of events (`tag_<key>`, `tag_composite`) and index
+    /// items (`tag#<key>`, `tag#$type`). Reads by the index miss them.
     pub unindexed: BTreeMap<String, u64>,
     /// Fences that differ.
     pub differences: Vec<Difference>,
-    /// By index, how many entries were lacking and are there now.
+    /// The number of entries of each index that were missing and were added.
     pub indexed: BTreeMap<String, u64>,
     /// Fences that differed and are right now.
     pub mended: Vec<Difference>,
@@ -70,7 +69,7 @@ impl DcbReport {
     /// How many broken items a report names.
     pub const BROKEN_MAX: usize = 100;
 
-    /// Whether nothing is wrong any more.
+    /// Whether nothing is wrong, or everything was mended.
     #[must_use]
     pub fn in_order(&self) -> bool {
         self.differences.is_empty()
@@ -79,7 +78,7 @@ impl DcbReport {
             && self.broken.is_empty()
     }
 
-    /// Notes an item that can't be understood.
+    /// Notes an item that can't be decoded.
     pub(crate) fn note_broken(&mut self, item: String, why: impl FnOnce() -> String) {
         if self.broken.len() < Self::BROKEN_MAX {
             self.broken.entry(item).or_insert_with(why);

@@ -1,4 +1,4 @@
-//! Putting events of a copy of the log back into their places (rule 8).
+//! Restores events from a copy of the log to their places (rule 8).
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ use crate::record;
 use crate::transaction::{Draft, Mint};
 
 impl DcbLog {
-    /// Puts an event into the slot that it had, with its version, metadata and time, and files it as every event is. If
-    /// one of its fences has a later event by now, it gets a later time. An id names a slot, so nothing else has to mark
-    /// that the event is there. `record` is given if the record of its command was an item. If the item would not have
-    /// expired yet, the event is added to it. The caller knows that the events before it in its partition and in its
-    /// append are there, and that they are earlier.
+    /// Puts an event into the slot that it had, with its version, metadata and time, and files it as every event is.
+    /// If one of its fences has a later event by now, the event gets a later time. An id names a slot, so the restore
+    /// needs no marker. `record` is given if an item recorded the event's command. The event is added to that item,
+    /// unless the item would have expired. The caller must ensure that the events before it in its partition and in
+    /// its append are there and have earlier times.
     ///
     /// # Errors
     /// [`LogError::Conflict`] if its slot is taken; [`LogError::KeyReused`] if another command has its key;
-    /// [`FilingError::Misplaced`] if the catalog files it in another partition; otherwise those of
+    /// [`FilingError::Misplaced`] if the catalog files it in another partition; otherwise the errors of
     /// [`ringfence_core::EventLog::append`].
     pub async fn restore(
         &self,
@@ -36,10 +36,10 @@ impl DcbLog {
         }
     }
 
-    /// Fails as [`DcbLog::restore`] would, if that follows from the event alone. Sends no request.
+    /// Fails if [`DcbLog::restore`] would fail because of the event alone. Sends no request.
     ///
     /// # Errors
-    /// Those of [`DcbLog::restore`].
+    /// The errors of [`DcbLog::restore`].
     pub fn restorable(
         &self,
         event: SequencedEvent,
@@ -72,13 +72,13 @@ impl DcbLog {
     }
 }
 
-/// The error of an event whose key another command has.
+/// The error if another command has the event's key.
 pub(crate) fn reused(draft: Draft<'_>) -> LogError {
     let key = draft.copied.map_or_else(String::new, |record| record.key);
     KeyReused { key, event: None }.into()
 }
 
-/// The event of a copy.
+/// The copied event.
 pub(crate) fn only(draft: Draft<'_>) -> SequencedEvent {
     draft.into_events().next().expect("one event is copied")
 }

@@ -1,4 +1,4 @@
-//! Every item of one kind, for tools and exports; no decision can rest on it.
+//! Reads every item of one kind, for tools and exports. Decisions can't rest on it.
 
 use aws_sdk_dynamodb::operation::scan::builders::ScanInputBuilder;
 use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, try_unfold};
@@ -10,33 +10,33 @@ use crate::item::{EVENT, ID, text};
 use crate::log::DcbLog;
 use crate::read::decode_named;
 
-/// Which items a scan returns; it reads, and pays for, the whole table for either.
+/// Which items a scan returns. Every kind reads, and pays for, the whole table.
 #[derive(Clone, Copy)]
 pub(crate) enum Of {
-    /// Events, as a replica has them.
+    /// Events, from a replica.
     Events,
     /// Every event committed before the scan began, and some committed since.
     EventsStrong,
-    /// Fences, as a replica has them.
+    /// Fences, from a replica.
     Fences,
 }
 
 impl DcbLog {
-    /// Every event, page by page, in no order. An append that is under way may show in part, and
-    /// the whole table is read and paid for.
+    /// Every event, page by page, in no order. It may show a part of a concurrent append. Reads, and pays for, the
+    /// whole table.
     ///
     /// # Errors
-    /// A page that can't be read, or an item that says it is an event and can't be decoded.
+    /// A page can't be read, or an item has an event type and can't be decoded.
     pub fn scan(&self) -> BoxStream<'_, Result<SequencedEvent, LogError>> {
         let event = |item| decode_named(&self.catalog, item);
         self.scan_items(Of::Events).map(move |item| item.and_then(event)).boxed()
     }
 
-    /// The items of every event that was committed before the scan began and of some committed since,
-    /// as the table has them; at twice the price.
+    /// The items of every event that was committed before the scan began, and of some committed since. Costs twice as
+    /// much as [`DcbLog::scan`].
     ///
     /// # Errors
-    /// A page that can't be read.
+    /// A page can't be read.
     pub fn items_strong(&self) -> BoxStream<'_, Result<Item, LogError>> {
         self.scan_items(Of::EventsStrong).boxed()
     }

@@ -8,7 +8,7 @@ use crate::item::{key, number, text};
 use crate::log::DcbLog;
 use crate::record::EXPIRES_AT;
 
-/// How long a snapshot is kept that no newer one replaces. Then the next command reads all events once more.
+/// How long a snapshot is kept if no newer one replaces it. Then the next command reads all events once more.
 const KEPT_SECONDS: u64 = 90 * 24 * 3_600;
 const SNAPSHOT: &str = "snapshot";
 const NOT_KEPT: &str = "a snapshot is not kept; the next reader reads more events";
@@ -24,8 +24,8 @@ pub(crate) async fn read(
     Ok(item.and_then(|mut item| item.remove(SNAPSHOT)?.as_s().ok().cloned()))
 }
 
-/// Sends the item once, beside what its caller does next. Of two handlers the later one's stays, which need not
-/// be the newer one.
+/// Sends the item once, while its caller continues. If two handlers send one, the later item stays, which may be the
+/// older state.
 pub(crate) fn keep(log: &DcbLog, id: String, snapshot: String) {
     if let Err(failure) = limits::snapshot(&snapshot) {
         tracing::warn!(%failure, id, "{NOT_KEPT}");

@@ -1,4 +1,4 @@
-//! The log by the name that a context has for it, and as the index and the EventTopic follow it.
+//! The log by its name in a context, and as the index and the EventTopic follow it.
 
 use crate::item::{APPEND_ID, AT, EVENT, ID, POSITION};
 use crate::{DcbLog, VerifyOptions, event_of_image, item, table_layout};
@@ -43,7 +43,7 @@ impl LogOfEvents for Dcb {
         Ok(if report.in_order() { Vec::new() } else { vec![format!("{report:?}")] })
     }
 
-    /// The boundaries of the plans of all commands.
+    /// The boundaries in the plans of all commands.
     fn depends_on<S: Slice>() -> BTreeMap<BoundaryShape, String> {
         let catalog = S::Context::catalog().ok();
         let plans = catalog.and_then(|catalog| ringfence_core::plans::<S>(&catalog).ok());
@@ -54,9 +54,9 @@ impl LogOfEvents for Dcb {
         plans.iter().flat_map(|plan| &plan.reads).filter_map(shape).collect()
     }
 
-    /// The state that a slice keeps, if it does.
+    /// The state that a slice keeps, if any.
     fn kept<S: Slice>() -> Vec<KeptState> {
-        // Other checks say why there is no catalog.
+        // Other checks report why there is no catalog.
         let Some((snapshots, catalog)) = S::State::SNAPSHOTS.zip(S::Context::catalog().ok()) else {
             return Vec::new();
         };
@@ -96,7 +96,7 @@ fn is_of_slice<S: Slice>(event: &SequencedEvent) -> bool {
     event.partition.is_of_dcb_log() && ReadsOf::<S>::TYPES.contains(&&*event.event_type)
 }
 
-/// The log as others follow it.
+/// The log as its followers see it.
 pub const SOURCE: &dyn Source = &Dcb;
 
 impl Source for Dcb {
@@ -126,7 +126,7 @@ impl Source for Dcb {
         event_of_image(entry)?.ok_or_else(|| "it has no event type".into())
     }
 
-    /// Without the attributes of the indexes.
+    /// Drops the attributes of the indexes.
     fn entry(&self, mut item: Item) -> Item {
         item.retain(|name, _| !name.starts_with("tag_"));
         item

@@ -1,4 +1,4 @@
-//! How far a boundary is: its next slot, and what its fence counts.
+//! The current state of a boundary: its next slot, and the counts of its fence.
 
 use ringfence_aws::Retry;
 use ringfence_core::{BoundaryId, Counts, LogError};
@@ -8,20 +8,20 @@ use crate::item::COUNT;
 use crate::log::DcbLog;
 use crate::partition::last;
 
-/// How far a boundary is. No decision rests on it.
+/// The current state of a boundary. Decisions never rest on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BoundaryStanding {
-    /// The last slot of the partition of this name; 0 if it has no events.
+    /// The last slot of the partition with this name; 0 if it has no events.
     pub last_slot: u64,
-    /// What the fence counts, by type; nothing if there is no fence.
+    /// The counts of the fence, by type; empty if there is no fence.
     pub counts: Counts,
 }
 
 impl DcbLog {
-    /// How far a boundary is: the end of the partition of its name, and its fence, each read strongly.
+    /// Reads the end of the partition with this name, and its fence, each strongly.
     ///
     /// # Errors
-    /// A request that fails for good or too often.
+    /// A request fails permanently or too often.
     pub async fn standing(&self, boundary: &BoundaryId) -> Result<BoundaryStanding, LogError> {
         let retry = Retry::default();
         let last = last(self, boundary, true, retry).await?;

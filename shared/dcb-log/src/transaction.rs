@@ -1,4 +1,4 @@
-//! An append as the request that makes it (rules 1, 3, 4, 7): one conditional put, or a transaction.
+//! Makes the request of an append (rules 1, 3, 4, 7): one conditional put, or a transaction.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,13 +17,13 @@ use crate::item::{EVENT_ID, HEAD, ID, count_name, encode, index_item, key, numbe
 use crate::log::DcbLog;
 use crate::record;
 
-/// What one action of an append is, in the order of the actions.
+/// An action of an append, in the order of the actions.
 pub(crate) enum Action {
     /// Puts an event into a slot of its partition.
     Event {
         partition: BoundaryId,
         slot: u64,
-        /// Whether the decision has read the partition, so that the slot is a condition of it.
+        /// Whether the decision has read the partition. Then the slot is a condition.
         is_read: bool,
     },
     /// Puts an index item that repeats an event.
@@ -32,38 +32,38 @@ pub(crate) enum Action {
     Command,
     /// Puts the marker of an imported event.
     Import,
-    /// Checks that the slot after the last one seen of a partition is free.
+    /// Checks that the slot after the last seen slot of a partition is free.
     Check { partition: BoundaryId, slot: u64 },
-    /// Checks or advances the fence of a boundary; with the counts that it requires.
+    /// Checks or advances the fence of a boundary; with the required counts.
     Fence(BoundaryId, Counts),
 }
 
-/// One append, to be sent as it is until its outcome is known.
+/// One append, sent unchanged until its outcome is known.
 pub(crate) struct Transaction {
-    /// In each of its events. As the token of the transaction it makes sends of it one, for ten minutes.
+    /// Each of its events has it. As the token of the transaction it makes repeated sends one, for ten minutes.
     pub(crate) append_id: String,
     pub(crate) actions: Vec<Action>,
     pub(crate) items: Vec<TransactWriteItem>,
 }
 
-/// What is appended.
+/// An append before it has slots and times.
 pub(crate) struct Draft<'a> {
     pub(crate) table: &'a str,
-    /// What it writes and requires. The events are as the last request has them.
+    /// The events and requirements. The events are as the last request has them.
     pub(crate) effect: Effect,
     pub(crate) seen: Option<&'a Seen>,
     pub(crate) record: Option<&'a CommandRecord>,
-    /// The record of the command that wrote the one event, which is copied.
+    /// The record of the command that wrote the event, if the event is copied.
     pub(crate) copied: Option<CommandRecord>,
     /// The id that an imported event had in its first log.
     pub(crate) event_id: Option<&'a str>,
-    /// The time of an event that is restored, in milliseconds since 1970. A new event has that of the writer.
+    /// The time of a restored event, in milliseconds since 1970. A new event gets the writer's time.
     pub(crate) at: Option<u64>,
 }
 
-/// When, where and as what a draft is sent.
+/// The slots, the time and the id of one send of a draft.
 pub(crate) struct Mint<'a> {
-    /// Time of the first event, in milliseconds since 1970; each further one is a millisecond later.
+    /// Time of the first event, in milliseconds since 1970. Each further event is a millisecond later.
     pub(crate) ms: u64,
     pub(crate) append_id: Uuid,
     /// The last slots of the partitions that the decision did not read.
@@ -71,7 +71,7 @@ pub(crate) struct Mint<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// This effect alone.
+    /// A draft of this effect alone.
     pub(crate) fn new(log: &'a DcbLog, effect: Effect) -> Self {
         let table = log.table.name();
         Self { table, effect, seen: None, record: None, copied: None, event_id: None, at: None }
@@ -82,7 +82,7 @@ impl<'a> Draft<'a> {
         self.effect.events.into_iter().map(|(event, _)| event)
     }
 
-    /// The partitions whose last slot the decision does not know, each with the largest that it has seen.
+    /// The partitions whose last slot the decision does not know, each with the largest slot that it has seen.
     pub(crate) fn unread(&self) -> impl Iterator<Item = (&BoundaryId, Option<u64>)> {
         let targets = self.effect.targets.iter();
         targets.filter(|(_, target)| target.seen.is_none()).map(|(id, target)| (id, target.hint))
@@ -158,7 +158,7 @@ fn put_new(table: &str, item: Item) -> TransactWriteItem {
     TransactWriteItem::builder().put(put.expect("table and item are set")).build()
 }
 
-/// The action that requires a slot to be free.
+/// The action that requires a free slot.
 fn check_free(table: &str, partition: &BoundaryId, slot: u64) -> TransactWriteItem {
     let check = ConditionCheck::builder()
         .table_name(table)
@@ -171,7 +171,7 @@ fn check_free(table: &str, partition: &BoundaryId, slot: u64) -> TransactWriteIt
     TransactWriteItem::builder().condition_check(check).build()
 }
 
-/// The expressions of one action, every attribute name behind an alias.
+/// The expressions of one action. Every attribute name has an alias.
 #[derive(Default)]
 struct Terms {
     names: HashMap<String, String>,
@@ -181,8 +181,8 @@ struct Terms {
     adds: Vec<String>,
 }
 
-/// What an append whose first event has the time `first` requires of a fence and does to it; `last` is the time
-/// of the last event that the fence counts.
+/// The conditions and changes of a fence for an append. `first` is the time of the append's first event, and `last`
+/// the time of the last event that the fence counts.
 fn terms(fence: &FenceEffect, first: u64, last: u64) -> Terms {
     let mut terms = Terms::default();
     let types: BTreeSet<_> = fence.requires.keys().chain(fence.adds.keys()).collect();
@@ -212,8 +212,7 @@ fn terms(fence: &FenceEffect, first: u64, last: u64) -> Terms {
     terms
 }
 
-/// The action and its size in bytes: an Update when events are filed under the fence, else a
-/// `ConditionCheck`.
+/// The action and its size in bytes: an Update if events are filed under the fence, otherwise a `ConditionCheck`.
 fn fence_action(
     fence: &FenceEffect,
     table: &str,
@@ -242,7 +241,7 @@ fn fence_action(
         return (action.condition_check(check).build(), bytes);
     }
     let update = format!("SET {} ADD {}", sets.join(", "), adds.join(", "));
-    // It names at most as many types as an append has actions, far from an expression's limit.
+    // It names at most as many types as an append has actions, far below the limit of an expression.
     let update = Update::builder()
         .table_name(table)
         .set_key(Some(key))

@@ -1,4 +1,4 @@
-//! Whether what a decision has seen is still everything (rule 6): for answers that append nothing.
+//! Checks that nothing was added since a decision's reads (rule 6), for answers that append nothing.
 
 use ringfence_core::{Conflict, Effect, Envelope, LogError, Seen};
 
@@ -8,12 +8,12 @@ use crate::item::key;
 use crate::log::DcbLog;
 use crate::outcome::taken;
 
-/// Reads the next slot of each partition and the fence of each other boundary, after the reads of the
-/// decision, as they are at one moment.
+/// Reads the next slot of each partition and the fence of each other boundary, all at one moment after the decision's
+/// reads.
 ///
-/// One partition needs no transaction: a strong read finds its next slot free if the partition ends where
-/// it was seen to end. If that is within an append, whose items may become visible one by one, only a
-/// transaction tells.
+/// One partition needs no transaction: a strong read shows that its next slot is free if the partition still ends
+/// where the decision saw it end. If the decision's reads ended within an append, only a transaction can tell,
+/// because the append's items may become visible one by one.
 pub(crate) async fn verify(
     log: &DcbLog,
     seen: &Seen,

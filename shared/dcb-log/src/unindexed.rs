@@ -1,14 +1,14 @@
-//! Events that an index lacks, found and mended beside writers.
+//! Finds and mends events that an index lacks, while writers continue.
 //!
-//! An event never changes and the catalog alone says what indexes hold of it. So a writer in
-//! the event's own transaction and any number of repairs write the same to an index.
-//! An index attribute is set to the value that follows from the event. An index item is put if it is lacking.
-//! Nothing that is there is replaced, and neither fences nor events are touched but for an event's index attributes.
+//! An event never changes, and the catalog alone determines its entries in indexes. So the event's own transaction
+//! and any number of repairs write the same to an index. A repair sets an index attribute to the value that follows
+//! from the event, and puts an index item if it is missing. It replaces nothing that exists. It does not touch
+//! fences, and of an event only the index attributes.
 //!
-//! *What is said to lack is lacking.* The event was seen, so its transaction is committed; but its
-//! items become visible one by one, and a strong read of an index item can miss it. Only a
-//! transaction, or a condition, that is judged after the event was seen sees all of it. `verify`
-//! asks by a transaction. `repair` puts the item under the condition that it is not there.
+//! *An entry that is reported as missing is missing.* The event was seen, so its transaction is committed. But its
+//! items become visible one by one, and a strong read of an index item can miss one. Only a transaction or a
+//! condition that is judged after the event was seen is sure to see all of them. `verify` reads index items in a
+//! transaction. `repair` puts an index item under the condition that it is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,16 +20,16 @@ use crate::item::{COMPOSITE_INDEX, ID, POSITION, index_item, items_id, key_of, t
 use crate::log::DcbLog;
 use crate::mend::{put_new, set_attributes};
 
-/// Index items that are read together: at [`ringfence_core::EVENT_BYTES_MAX`] each, 4 MB hold no more.
+/// Index items that are read together: 4 MB hold no more at [`ringfence_core::EVENT_BYTES_MAX`] each.
 const TOGETHER_MAX: usize = 10;
 
-/// Looks, event by event, for what indexes lack.
+/// Looks at events, one by one, for entries that indexes lack.
 pub(crate) struct Unindexed<'a> {
     log: &'a DcbLog,
     repair: bool,
     /// Index items to look for, each with the name of its index.
     items: Vec<(String, Item)>,
-    /// By index, how many entries it lacks, or lacked.
+    /// The number of entries that each index lacks, or lacked.
     lacking: BTreeMap<String, u64>,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Unindexed<'a> {
         Ok(())
     }
 
-    /// Ends the search: by index, how many entries it lacks or, after a repair, lacked.
+    /// Ends the search. Returns how many entries each index lacks or, after a repair, lacked.
     pub(crate) async fn end(mut self) -> Result<BTreeMap<String, u64>, LogError> {
         self.look().await?;
         Ok(self.lacking)
@@ -81,7 +81,7 @@ impl<'a> Unindexed<'a> {
         Ok(())
     }
 
-    /// The index of each of `items` that was not there.
+    /// The index of each missing item of `items`.
     async fn absent(&self, items: &[(String, Item)]) -> Result<Vec<String>, LogError> {
         let mut absent = Vec::new();
         if self.repair {
@@ -103,7 +103,7 @@ fn key_item(item: &Item) -> Item {
     [ID, POSITION].map(|name| (name.to_owned(), item[name].clone())).into()
 }
 
-/// The attributes by which indexes hold an event.
+/// The attributes that put an event into indexes.
 fn index_attributes(filing: &Filing) -> Item {
     let tags = filing.indexed.iter().map(|tag| (tag_index(&tag.key), text(&tag.value)));
     let composite =

@@ -1,72 +1,69 @@
-//! `verify` recomputes every fence from the events; `repair` mends those that differ. `gaps` looks for missing
-//! slots meanwhile.
+//! `verify` recomputes every fence from the events. `repair` also mends the fences that differ. `gaps` looks for
+//! missing slots at the same time.
 //!
-//! **How a difference is found on a table that is written to.** Two things make it hard. A scan takes
-//! time: it misses events that are committed in parts already scanned, and finds others that are committed
-//! in parts still to be scanned. And the items of one transaction become visible one by one. Against the
-//! second, each scan of the events begins only [`VerifyOptions::settle`] after the fences were read, so that
-//! every event that these fences can count is visible.
+//! **Finding a difference while writers append.** Two things make it hard. A scan takes time: it misses events that
+//! are committed in parts already scanned, and finds others that are committed in parts still to be scanned. And the
+//! items of one transaction become visible one by one. Because of the second, each scan of the events waits for
+//! [`VerifyOptions::settle`] after the fences were read. Then every event that these fences can count is visible.
 //!
-//! The *survey* reads the fences, waits, and scans the events. A fence that says exactly what the scan found is right.
-//! A scan that comes after the fence finds every event that was committed before it, so a fence that counts too few
-//! differs. An event that was committed later is later than the fence's `head`, so finding it differs too. Every other
-//! fence is a suspect, also if it differs only because somebody appended meanwhile.
+//! The *survey* reads the fences, waits, and scans the events. A fence that agrees exactly with the scan is right.
+//! The scan comes after the fence, so it finds every event that was committed before the fence was read. A fence that
+//! counts too few events therefore differs. An event that was committed later is later than the fence's `head`, so a
+//! scan that finds it differs too. Every other fence is a suspect, even if it differs only because somebody appended
+//! meanwhile.
 //!
-//! Suspects are *examined* together: their fences are read in transactions, then comes the wait, a strong scan of the
-//! events, and their fences again. An examination is exact in two cases. *At rest*: the fence is the same before and
-//! after. So nothing was appended, for every append raises `head`, and the fence has to say what the events say. *In
-//! order*: the head before the scan is not below any event that an earlier scan found. Whatever the earlier scan did
-//! not find was committed after it began, and its append raised the head. So no event that was committed before the
-//! fence was read is later than its head. Under one fence commit order is the order of times, by the guard or by the
-//! slots of the partition, so none that was committed later is earlier. The events up to that head (the *cut*) are
-//! therefore exactly those that the fence had to count. Its error, `found - counted`, stays the same through every
-//! append, because an append adds as much to the one as to the other.
+//! Suspects are *examined* together: their fences are read in transactions, then come the wait, a strong scan of the
+//! events, and a second read of their fences. An examination is exact in two cases. *At rest*: the fence is the same
+//! before and after. Every append raises `head`, so nothing was appended, and the fence must agree with the events.
+//! *In order*: the head before the scan is not below any event that an earlier scan found. Every event that the
+//! earlier scan did not find was committed after that scan began, and its append raised the head. So every event that
+//! was committed before the fence was read is at or below its head. Under one fence, commit order is the order of
+//! times, by the guard or by the slots of the partition. So every event that was committed later is above that head.
+//! The events up to that head (the *cut*) are therefore exactly the events that the fence had to count. Its error,
+//! `found - counted`, stays the same through every append, because an append adds the same number to both.
 //!
-//! An examination that is neither at rest nor in order **clears no suspect**. It can't: a scan that
-//! found one older event that nobody counted, and missed one that was appended meanwhile, agrees with a
-//! fence that counts one. All it can say is that a count is below the number of events found, or the
-//! head below one of them; then a repair raises the head, which is always allowed, since it only makes
-//! writers mint later. Otherwise the suspect is undecided. In both cases the next examination is in
-//! order: the head was raised, or it was not below any event found. So a second examination decides,
-//! unless another repair works on the same fence.
+//! An examination that is neither at rest nor in order **clears no suspect**. Assume that a scan finds one older
+//! event that the fence does not count, and misses one that was appended meanwhile. Then it agrees with a fence that
+//! counts one. Such an examination can only show that a count is below the number of events found, or the head below
+//! one of them. Then a repair raises the head, which is always allowed, because writers then only mint later times.
+//! Otherwise the suspect is undecided. In both cases the next examination is in order: the head was raised, or it was
+//! not below any event found. So a second examination decides, unless another repair works on the same fence.
 //!
-//! A suspect is undecided too if its fence could not be read before or after the scan, because
-//! transactions held it at every attempt. It stops no other suspect. A plain strong read would give an
-//! answer, but during an append it may give the old fence, beside the new event: two such reads would
-//! pass for a fence at rest. The scan itself is as good as any other, so the newest event that it found
-//! is what the next examination compares the head with.
+//! A suspect is also undecided if transactions held its fence at every attempt, before or after the scan. It does not
+//! stop the other suspects. A plain strong read would succeed, but during an append it may return the old fence
+//! beside the new event. Two such reads would look like a fence at rest. The scan itself is as good as any other, so
+//! the next examination compares the head with the newest event that it found.
 //!
-//! `tests/model` explores this beside writers and a second repair. It finds the lost update if an
-//! examination clears a suspect too early, and if the survey does not wait.
+//! `tests/model` explores this beside writers and a second repair. It finds the lost update if an examination clears
+//! a suspect too early, or if the survey does not wait.
 //!
-//! **Why no concurrent writer commits unchecked.** A fence is mended by one conditional put. It
-//! adds the error to the counts that the fence has now, and requires the `head` and the last repair
-//! (`repaired`) of that reading. An append before it has changed the head: the put fails, the fence
-//! is read again, the error is the same. An append after it finds the right count. There is no
-//! between: both are single steps on one item. A decision that has seen all events conflicts before
-//! the put, or finds the right counts after it; one that has seen fewer conflicts after it. What a
-//! writer does to other fences is of no concern, for a fence is mended by itself. Another repair,
-//! or an earlier send of this one whose answer was lost, has changed `repaired`: the put fails, and
-//! the fence is examined again or known to be mended. A put that arrives late fails in the same way.
-//! So a repair can be broken off and started again at any time, and can run twice at once.
+//! **Why no concurrent writer commits unchecked.** One conditional put mends a fence. It adds the error to the
+//! current counts of the fence, and requires the `head` and the last repair (`repaired`) of that reading. An append
+//! before the put has changed the head. Then the put fails, the fence is read again, and the error is the same. An
+//! append after the put finds the right count. Both are single steps on one item, so there is nothing in between. A
+//! decision that has seen all events conflicts before the put, or finds the right counts after it. A decision that
+//! has seen fewer events conflicts after it. Each fence is mended by itself, so a writer's changes to other fences do
+//! not matter. Another repair, or an earlier send of this one whose answer was lost, has changed `repaired`. Then the
+//! put fails, and the fence is examined again or known to be mended. A put that arrives late fails in the same way.
+//! So a repair can be interrupted and started again at any time, and two can run at once.
 //!
-//! **Events that can't be read** do not stop the check; the report names them. Type and tags suffice to
-//! file an event, so one whose payload is broken still counts. If these can't be read either, or the
-//! catalog does not declare the type, nobody can say which fences count the event. Then no count of its
-//! type is compared, and no fence's head is lowered, whether or not it is the one.
+//! **Events that can't be read** do not stop the check; the report names them. Type and tags suffice to file an
+//! event, so an event with a broken payload still counts. If type and tags can't be read either, or the catalog does
+//! not declare the type, nobody knows which fences count the event. Then no count of its type is compared, and no
+//! fence's head is lowered.
 //!
-//! A count that is too high can only come from events that were removed, which the log never does.
-//! A warm function may remember such an event, so restart the functions before you lower a count.
+//! A count that is too high can only come from deleted events, and the log never deletes any. A warm function may
+//! remember such an event, so restart the functions before you lower a count.
 //!
-//! **A new boundary** (a key that becomes cross-partition, a type that is read as a composite): the
-//! fences that deployed writers have begun count only what they filed, and the events before lack
-//! the index's attribute or their index items. `repair` adds both. It is right as soon as no writer of the old version
-//! runs, for such a one files without counting; slices may condition on the boundary afterwards.
+//! **A new boundary** (a key that becomes cross-partition, or a type that is read as a composite): the new fences
+//! count only the events that deployed writers have filed since. Earlier events lack the index's attribute or their
+//! index items. `repair` adds both. It is complete when writers of the old version no longer run, because they file
+//! without counting. Slices may condition on the boundary afterwards.
 //!
 //! **Cost.** The table is read once eventually and once strongly, for 1.5 read units for each 4 KB. If there are
-//! suspects, it is read once more, for 1 unit. A table that is written to always has some. A repair that mends
-//! something reads the table again to see that it did. Index items are read once more, strongly. Memory: about 1 KB for
-//! each boundary; with [`VerifyOptions::passes`] it is divided by as many as the scans are multiplied.
+//! suspects, it is read once more, for 1 unit. A table under write load always has some. A repair that mends
+//! something reads the table again to check the result. Index items are read once more, strongly. Memory: about 1 KB
+//! for each boundary. [`VerifyOptions::passes`] divides it, and multiplies the scans.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};
@@ -91,24 +88,24 @@ use crate::report::{DcbReport, VerifyOptions, VerifyStage};
 use crate::scan::Of;
 use crate::unindexed::Unindexed;
 
-/// How often suspects are examined: in order at the second time at the latest, mended at the third,
-/// and once more for a repair that ran at the same time.
+/// How often suspects are examined. The second examination is in order at the latest, and the third sees the mended
+/// fence. One more is for a repair that runs at the same time.
 const EXAMINATIONS_MAX: usize = 4;
 
 impl DcbLog {
-    /// Compares every fence with the events, and the events with the indexes that they are in.
+    /// Compares every fence with the events, and the events with their indexes.
     ///
     /// # Errors
-    /// A request that fails for good.
+    /// A request fails permanently.
     pub async fn verify_fences(&self, options: &VerifyOptions<'_>) -> Result<DcbReport, LogError> {
         Check::new(self, options, false).run().await
     }
 
-    /// The same, and mends what differs. No event is changed but for the attributes of
-    /// indexes; index items that lack are put.
+    /// As [`DcbLog::verify_fences`], and mends the differences. It adds missing index attributes to events and puts
+    /// missing index items. It changes nothing else.
     ///
     /// # Errors
-    /// As [`DcbLog::verify_fences`]; what was mended until then stays mended.
+    /// As [`DcbLog::verify_fences`]. Everything mended until then stays mended.
     pub async fn repair_fences(&self, options: &VerifyOptions<'_>) -> Result<DcbReport, LogError> {
         Check::new(self, options, true).run().await
     }
@@ -116,7 +113,7 @@ impl DcbLog {
 
 type Fences = HashMap<BoundaryId, Fence>;
 
-/// Boundaries whose fence seems to differ, and the time of the newest event that was found.
+/// Boundaries whose fence seems to differ, each with the time of the newest event found.
 type Suspects = BTreeMap<BoundaryId, Option<u64>>;
 
 struct Check<'a> {
@@ -145,14 +142,14 @@ impl<'a> Check<'a> {
         Ok(self.report)
     }
 
-    /// Whether a boundary's turn is in this pass.
+    /// Whether a pass handles this boundary.
     fn is_due(&self, boundary: &BoundaryId, pass: u64) -> bool {
         let mut hasher = DefaultHasher::new();
         boundary.hash(&mut hasher);
         hasher.finish() % self.options.passes.max(1) == pass
     }
 
-    /// Goes through the whole table.
+    /// Reads the whole table.
     async fn survey(&mut self, pass: u64) -> Result<Suspects, LogError> {
         let before = self.fences(pass).await?;
         let found = self.survey_events(&before, pass).await?;
@@ -167,10 +164,10 @@ impl<'a> Check<'a> {
         Ok(boundaries.filter_map(suspect).collect())
     }
 
-    /// Examines the suspects until each is decided and, by a repair, mended.
+    /// Examines the suspects until each is decided and, in a repair, mended.
     async fn examine(&mut self, mut suspects: Suspects) -> Result<(), LogError> {
         let mut first: BTreeMap<BoundaryId, Difference> = BTreeMap::new();
-        // What the last examination of each says, if it is not right.
+        // The last result of each suspect that is not right.
         let mut left: BTreeMap<BoundaryId, Difference> = BTreeMap::new();
         for examination in 1..=EXAMINATIONS_MAX {
             if suspects.is_empty() {
@@ -200,7 +197,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// One examination of the suspects: their fences, their events, their fences.
+    /// One examination of the suspects: their fences, their events, and their fences again.
     async fn confirm(&mut self, suspects: &Suspects) -> Result<Vec<Difference>, LogError> {
         let boundaries: Vec<_> = suspects.keys().cloned().collect();
         let before = self.fences_of(&boundaries).await?;
@@ -226,7 +223,7 @@ impl<'a> Check<'a> {
         Ok(suspects.iter().filter_map(judge).collect())
     }
 
-    /// Every event, read strongly; those that fences counted when they were read are visible.
+    /// Every event, read strongly. All events that the fences counted when they were read are visible.
     async fn settled_events(&self) -> impl Stream<Item = Result<Item, LogError>> + use<'a> {
         tokio::time::sleep(self.options.settle).await;
         self.log.scan_items(Of::EventsStrong)
@@ -248,7 +245,7 @@ impl<'a> Check<'a> {
         Ok(fences)
     }
 
-    /// Counts the events of every boundary of this pass. The first pass looks at their indexes too.
+    /// Counts the events of every boundary of this pass. The first pass checks their indexes too.
     async fn survey_events(
         &mut self,
         before: &Fences,
@@ -285,8 +282,8 @@ impl<'a> Check<'a> {
         Ok(found)
     }
 
-    /// Where the catalog files the event of `item`; `None` if nobody can say it. What can't be understood is
-    /// noted.
+    /// The boundaries under which the catalog files the event of `item`; `None` if they are not known. Notes an item
+    /// that can't be decoded.
     fn file(&mut self, item: &Item) -> Option<Filed> {
         let catalog = &self.log.catalog;
         let error = match Filed::new(catalog, item.clone(), true) {
@@ -301,7 +298,7 @@ impl<'a> Check<'a> {
         filed
     }
 
-    /// The fences of `boundaries` now; those that could not be read are missing.
+    /// The current fences of `boundaries`, without those that could not be read.
     async fn fences_of(&self, boundaries: &[BoundaryId]) -> Result<Fences, LogError> {
         let mut fences = HashMap::new();
         for chunk in boundaries.chunks(ACTIONS_MAX) {
@@ -312,7 +309,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// An event that a scan found, and where the catalog files it.
+/// An event that a scan found, with its boundaries in the catalog.
 struct Filed {
     event_type: Name,
     at: u64,
@@ -333,7 +330,7 @@ impl Filed {
     }
 }
 
-/// Counts an event in those of its boundaries that are due.
+/// Counts an event in its boundaries that are due.
 fn count(
     found: &mut HashMap<BoundaryId, Found>,
     before: &Fences,
@@ -347,7 +344,7 @@ fn count(
     }
 }
 
-/// What an error and its sources say, without the item, which is named beside it.
+/// The messages of an error and its sources. They omit the item, which the report names.
 fn causes(error: &LogError) -> String {
     match error {
         LogError::Undecodable { source, .. } => chain(&**source),

@@ -1,4 +1,4 @@
-//! How a type of events has changed: its version and upcasts, its stored name, and whether it is retired.
+//! The changes of an event type: its version and upcasts, its stored name, and whether it is retired.
 
 use proc_macro2::Span;
 use syn::{
@@ -8,7 +8,7 @@ use syn::{
     punctuated::Punctuated,
 };
 
-/// What `#[event(…)]` and `#[upcast(…)]` say of it.
+/// The options of `#[event(…)]` and `#[upcast(…)]` about changes.
 pub(crate) struct Evolved {
     version: Option<LitInt>,
     upcasts: Vec<From>,
@@ -42,7 +42,7 @@ impl Evolved {
         Ok(Self { version: None, upcasts, stored_as: None, retired: false })
     }
 
-    /// Takes an option of `#[event(…)]`, if it is about this.
+    /// Parses an option of `#[event(…)]`, if it is about changes.
     pub(crate) fn take(&mut self, meta: &ParseNestedMeta<'_>) -> Result<bool> {
         if meta.path.is_ident("version") {
             self.version = Some(meta.value()?.parse()?);
@@ -58,7 +58,7 @@ impl Evolved {
         Ok(true)
     }
 
-    /// The upcasts from version 1 on, without a gap up to the type's version.
+    /// The upcasts from version 1 on. They must have no gap up to the type's version.
     pub(crate) fn upcasts(&self, name: &Ident) -> Result<Vec<&Path>> {
         let version = self.version.as_ref().map_or(Ok(1), LitInt::base10_parse::<usize>)?;
         let at = |span: Option<Span>| span.unwrap_or_else(|| name.span());
@@ -93,7 +93,7 @@ impl Evolved {
     }
 }
 
-/// The name is stored, and part of the names of attributes and variables.
+/// The name is stored, and is part of the names of attributes and variables.
 fn check_name(name: &LitStr) -> Result<()> {
     match syn::parse_str::<Ident>(&name.value()) {
         Ok(_) => Ok(()),

@@ -1,4 +1,4 @@
-//! The tags of events and commands: those of fields, and those that are computed from several fields.
+//! The tags of events and commands: tags of fields, and tags that are computed from several fields.
 
 use heck::ToLowerCamelCase;
 use proc_macro2::{Span, TokenStream};
@@ -11,11 +11,11 @@ use syn::{
 /// The fields of a struct, or of a variant of a command, and its tags.
 pub(crate) struct Tagged {
     pub(crate) fields: Vec<TaggedField>,
-    /// In the order of their attributes.
+    /// The computed tags, in the order of their attributes.
     computed: Vec<ComputedTag>,
 }
 
-/// A named field, and its tag if it is one.
+/// A named field, and its tag if it has one.
 pub(crate) struct TaggedField {
     pub(crate) ident: Ident,
     pub(crate) ty: Type,
@@ -40,7 +40,7 @@ pub(crate) struct Tag {
 }
 
 impl Tagged {
-    /// `attributes` are those of the struct or variant; `what` it is, for errors.
+    /// `attributes` belong to the struct or variant. `what` describes it in errors.
     pub(crate) fn new(attributes: &[Attribute], fields: Fields, what: &str) -> Result<Self> {
         refuse_serde(attributes)?;
         let fields = match fields {
@@ -67,7 +67,7 @@ impl Tagged {
         quote!(&[#(#schemas),*])
     }
 
-    /// The arm of a match on a reference to the struct or variant at `path`: it pushes the tags onto `__tags`.
+    /// The arm of a match on a reference to the struct or variant at `path`. It pushes the tags onto `__tags`.
     pub(crate) fn push_arm(&self, path: &TokenStream) -> TokenStream {
         let idents = self.fields.iter().map(|field| &field.ident);
         let computed = self
@@ -77,7 +77,7 @@ impl Tagged {
         let of_fields = self.fields.iter().filter_map(|TaggedField { ident, ty, tag, .. }| {
             tag.as_ref().map(|tag| tag.push(&quote!(#ident), ty.span()))
         });
-        // An expression names its fields; which ones is for the compiler to see.
+        // An expression names its fields; the compiler checks which ones.
         quote! {
             #[allow(unused_variables)]
             #path { #(#idents),* } => { #(#computed)* #(#of_fields)* }
@@ -171,7 +171,8 @@ impl ComputedTag {
     }
 }
 
-/// Serde's attributes of a type or a variant would change its JSON, which is the derive's. Those of fields are kept.
+/// Serde's attributes on a type or a variant would change the JSON that the derive determines. Attributes on fields
+/// are kept.
 pub(crate) fn refuse_serde(attributes: &[Attribute]) -> Result<()> {
     match attributes.iter().find(|attribute| attribute.path().is_ident("serde")) {
         None => Ok(()),
@@ -209,7 +210,7 @@ pub(crate) fn tag_attributes(attributes: &[Attribute]) -> impl Iterator<Item = &
     attributes.iter().filter(|attribute| attribute.path().is_ident("tag"))
 }
 
-/// What `#[tag(…)]` says; paths are kept to point at in errors.
+/// The options of `#[tag(…)]`. Their paths show the position of errors.
 #[derive(Default)]
 struct TagOptions {
     key: Option<LitStr>,
@@ -286,7 +287,7 @@ impl Tag {
         self.partition
     }
 
-    /// Whether an event can be read by its whole set of tags, this one among them.
+    /// Whether an event can be read by a whole set of tags that includes this one.
     pub(crate) fn is_single(&self) -> bool {
         self.required
     }
@@ -336,7 +337,7 @@ fn singular(field: &str) -> &str {
     if field.ends_with("_ids") { &field[..field.len() - 1] } else { field }
 }
 
-/// `Vec` of `std::vec::Vec<T>`, `Option` of `Option<T>`: derive macros see names, not types.
+/// `Vec` of `std::vec::Vec<T>`, `Option` of `Option<T>`. Derive macros see names, not types.
 fn outer_type(ty: &Type) -> Option<&Ident> {
     match ty {
         Type::Path(path) => path.path.segments.last().map(|segment| &segment.ident),

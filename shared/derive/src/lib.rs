@@ -1,6 +1,6 @@
 //! Macros of the `ringfence` core: the derives `Event`, `Command`, `Reads`, `Writes`, and the attribute `value`.
 //!
-//! Fields named `*_id` and `*_ids` are tags; `#[tag(...)]` changes that:
+//! Fields named `*_id` and `*_ids` are tags. `#[tag(...)]` changes that:
 //!
 //! | attribute | meaning |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | `skip` | the field is not a tag |
 //! | `key = "k"` | the tag's key is `k`, not the field's name in camelCase; makes any field a tag |
 //!
-//! A tag whose value is not one field is computed. It is written on the struct, or on a variant of a command,
-//! with a key and an expression over the fields, which are references under their own names:
+//! A computed tag has a value that is not one field. Write it on the struct, or on a variant of a command, with a key
+//! and an expression over the fields. The expression sees the fields as references under their own names:
 //!
 //! ```ignore
 //! #[derive(Event)]
@@ -24,10 +24,10 @@
 //! }
 //! ```
 //!
-//! It takes the options of a field's tag except `skip`. It has exactly one value, which is always there: any
-//! `TagValue`, or a reference to one. With `optional` the expression is an `Option` of such a value.
+//! It takes the options of a field's tag except `skip`. It always has exactly one value: any `TagValue`, or a
+//! reference to one. With `optional` the expression is an `Option` of such a value.
 //!
-//! `#[event(...)]` on an event type says how decisions read it:
+//! `#[event(...)]` on an event type sets how decisions read it:
 //!
 //! | attribute | meaning |
 //! |---|---|
@@ -35,18 +35,17 @@
 //! | `read_by_type` | decisions read it by its type alone |
 //! | `fenced` | a fence of its partition counts it: a decision that reads only such types of a partition, and writes to others, has no conflict with the partition's other events |
 //! | `separator = '~'` | joins the values of a composite partition, in place of `/` |
-//! | `version = 3` | its payload has changed twice; `#[upcast(1 = f, 2 = g)]` names the functions that make the payload of one version that of the next |
-//! | `retired` | it is only read: no slice can write it |
+//! | `version = 3` | its payload has changed twice; `#[upcast(1 = f, 2 = g)]` names the functions that convert a payload from one version to the next |
+//! | `retired` | slices can read it and not write it |
 //! | `stored_as = "OrderPlaced"` | the name of the type in the log, if the Rust type has another one |
 //!
-//! Each event of a `fenced` type costs the update of a fence, in a transaction. It is for what few events
-//! say and many decisions elsewhere depend on, such as whether a product is sold.
+//! Each event of a `fenced` type costs the update of a fence, in a transaction. Use it for rare events on which many
+//! decisions elsewhere depend, such as an event that a product is sold.
 //!
-//! In [`Reads`], a variant marked `#[reads(also = "OrderSubmitted")]` reads that type as well, for a type that was
-//! renamed. A field marked `#[time]` takes the time at which the event was recorded, in milliseconds
-//! since 1970; a decision's own time, `CommandContext::now_ms`, is never below it. A `String` marked `#[id]`
-//! takes the event's id, `<partition>/<slot>`. A field marked `#[stream]` takes the id of the stream that the
-//! event is in, which only a view meets.
+//! In [`Reads`], a variant marked `#[reads(also = "OrderSubmitted")]` reads that type as well; use it for a renamed
+//! type. A field marked `#[time]` takes the time at which the event was recorded, in milliseconds since 1970. A
+//! decision's own time, `CommandContext::now_ms`, is never below it. A `String` marked `#[id]` takes the event's id,
+//! `<partition>/<slot>`. A field marked `#[stream]` takes the id of the event's stream; only views meet such events.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod evolved;
@@ -58,14 +57,14 @@ mod value;
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
-/// An event type: its schema, its tags, and JSON in camelCase.
+/// An event type. Derives its schema, its tags, and JSON in camelCase.
 #[proc_macro_derive(Event, attributes(event, tag, serde, upcast))]
 pub fn event(input: TokenStream) -> TokenStream {
     finish(tagged::event(parse_macro_input!(input as DeriveInput)))
 }
 
-/// A command: its tags, and JSON in camelCase that refuses unknown fields. An enum of struct
-/// variants is told apart by the JSON field `type`.
+/// A command. Derives its tags, and JSON in camelCase that refuses unknown fields. The JSON field `type`
+/// distinguishes the struct variants of an enum.
 #[proc_macro_derive(Command, attributes(tag, serde))]
 pub fn command(input: TokenStream) -> TokenStream {
     finish(tagged::command(parse_macro_input!(input as DeriveInput)))
@@ -83,10 +82,10 @@ pub fn writes(input: TokenStream) -> TokenStream {
     finish(reads::writes(parse_macro_input!(input as DeriveInput)))
 }
 
-/// A value type: its JSON and the declared shape of that JSON. Fields of structs and of variants are in camelCase, unless
-/// the type has its own `#[serde(rename_all = "…")]` or `#[serde(rename_all_fields = "…")]`.
+/// A value type. Derives its JSON and the declared shape of that JSON. Fields of structs and of variants are in
+/// camelCase, unless the type has its own `#[serde(rename_all = "…")]` or `#[serde(rename_all_fields = "…")]`.
 ///
-/// What serde does not see of a type is declared with `schemars`:
+/// Use `schemars` to declare rules that serde does not see:
 ///
 /// ```ignore
 /// /// ISO 4217 code.
@@ -102,8 +101,8 @@ pub fn value(arguments: TokenStream, item: TokenStream) -> TokenStream {
     finish(value::value(&parse_macro_input!(item as DeriveInput)))
 }
 
-/// The test of a context's cases, under the context's name: `cargo test --lib ordering` selects it. Of `context!`; not for
-/// use by hand.
+/// The test of a context's cases, under the context's name: `cargo test --lib ordering` selects it. `context!` uses
+/// it; do not use it by hand.
 #[proc_macro]
 pub fn cases_of(input: TokenStream) -> TokenStream {
     let CasesOf { name, check } = parse_macro_input!(input as CasesOf);

@@ -38,7 +38,7 @@ pub(crate) fn reads(input: DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// The types of events that a variant reads: that of its name, and those that it also reads.
+/// The event types that a variant reads: the type with its name, and the types in `also`.
 fn types(variant: &Variant) -> Result<Vec<String>> {
     let mut types = vec![variant.ident.to_string()];
     for attribute in variant.attrs.iter().filter(|attribute| attribute.path().is_ident("reads")) {
@@ -103,7 +103,7 @@ fn decode_arm(variant: &Variant, types: &[String]) -> Result<TokenStream> {
     })
 }
 
-/// What a field takes from the event itself, and not from its payload.
+/// The part of the event itself, not of its payload, that a field takes.
 fn of_event(field: &Field) -> Option<TokenStream> {
     let marked = |name: &str| field.attrs.iter().any(|attribute| attribute.path().is_ident(name));
     let values = [

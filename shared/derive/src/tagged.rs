@@ -199,7 +199,7 @@ fn wire_fields(fields: &[TaggedField]) -> TokenStream {
     quote!(#(#fields),*)
 }
 
-/// JSON through a mirror of the type, so that no event or command can forget the conventions.
+/// JSON through a mirror of the type, so that every event and command follows the conventions.
 fn wire(name: &Ident, attributes: &TokenStream, definition: &TokenStream) -> TokenStream {
     let mirror = mirror(name, attributes, quote!(__serde::Deserialize), definition);
     let deserialize = deserialize(name, &quote!(__Wire::deserialize(deserializer)));
@@ -212,7 +212,7 @@ fn wire(name: &Ident, attributes: &TokenStream, definition: &TokenStream) -> Tok
     }
 }
 
-/// As [`wire`], but read variant by variant: serde's own tagged enums forget which field is wrong.
+/// As [`wire`], but reads variant by variant, because serde's own tagged enums do not report the wrong field.
 fn wire_of_variants(name: &Ident, variants: &[(Ident, Tagged)]) -> TokenStream {
     let mirrors = variants.iter().map(|(ident, tagged)| {
         let fields = wire_fields(&tagged.fields);
@@ -259,7 +259,7 @@ fn wire_of_variants(name: &Ident, variants: &[(Ident, Tagged)]) -> TokenStream {
     }
 }
 
-/// The mirror, with what is written and the declared shape.
+/// The mirror, with the written JSON and the declared shape.
 fn mirror(
     name: &Ident,
     attributes: &TokenStream,

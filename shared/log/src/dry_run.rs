@@ -1,4 +1,4 @@
-//! A dry run: a command on the log as it is, up to the append, which is not sent.
+//! A dry run: runs a command on the current log up to the append, which is not sent.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,22 +13,22 @@ use ringfence_core::{
 };
 use serde::Serialize;
 
-/// What a command would do now.
+/// The effects that a command would have now.
 #[derive(Debug)]
 pub struct DryRun {
     /// The outcome.
     pub handled: Result<Handled, HandleError>,
     /// The boundaries on which the decision rests.
     pub reads: Vec<ReadBoundary>,
-    /// The events that were read, in fold order. The events of a document are not named.
+    /// The events that were read, in fold order. Events of a document are not listed.
     pub events: Vec<ReadEvent>,
-    /// The request that would write; `None` if nothing would be written.
+    /// The request that would be sent; `None` if nothing would be written.
     pub intent: Option<Intent>,
-    /// What was added while it was decided, once for each attempt that would have failed.
+    /// The changes since the reads, one entry for each attempt that would have failed.
     pub conflicts: Vec<String>,
-    /// What it cost.
+    /// The cost.
     pub usage: Usage,
-    /// The part of the cost that only the dry run has: its looks in place of appends.
+    /// The part of the cost that only the dry run has: its checks in place of appends.
     pub looks: Usage,
 }
 
@@ -41,7 +41,7 @@ pub struct ReadEvent {
     /// Its type.
     #[serde(rename = "type")]
     pub event_type: String,
-    /// Who gave its command, and what wrote it, in words; absent if the read shows no metadata.
+    /// Who gave its command and what wrote the event, in words. Missing if the read shows no metadata.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
 }
@@ -50,22 +50,22 @@ pub struct ReadEvent {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadBoundary {
-    /// The boundary: of the DCB log a tag, a set of tags or a type, of the other logs a stream.
+    /// The boundary: a tag, a set of tags or a type in the DCB log; a stream in the other logs.
     pub boundary: String,
     /// How it is read.
     pub by: String,
-    /// The types on which the decision depends; of a document all, and none is named.
+    /// The types on which the decision depends. Empty for a document, where it depends on all types.
     pub types: Vec<String>,
-    /// What was seen of it.
+    /// The part of the boundary that was seen.
     pub seen: String,
 }
 
-/// A log of events that says what an append would be.
+/// A log of events that can show the request of an append.
 pub trait DryRunOn: EventLog {
-    /// What its requests cost so far.
+    /// The cost of its requests so far.
     fn meter(&self) -> &Meter;
 
-    /// The request that an append would be sent as, and its events in their slots. Nothing is written.
+    /// The request that an append would send, and its events in their slots. Nothing is written.
     ///
     /// # Errors
     /// The append could not be sent.
@@ -75,29 +75,29 @@ pub trait DryRunOn: EventLog {
     ) -> impl Future<Output = Result<(Intent, Vec<SequencedEvent>), LogError>> + Send;
 }
 
-/// A log that reads and does not write. An append is compared with the log as it is at that moment: it conflicts as
-/// it would, and otherwise counts as committed. It holds what one command is about to do.
+/// A log that reads and never writes. It compares an append with the current log: the append conflicts if it would,
+/// and otherwise counts as committed. It notes the effects of one command.
 pub(crate) struct DryRunLog<'a, L> {
     log: &'a L,
     notes: Mutex<Notes>,
 }
 
-/// What a command did on a [`DryRunLog`].
+/// The effects of a command on a [`DryRunLog`].
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
-    /// What it reads.
+    /// The plan of its reads.
     pub(crate) plan: Option<Plan>,
     /// The consistency of its first read.
     pub(crate) strong: bool,
     /// The events that were read, in fold order, each once.
     pub(crate) events: BTreeMap<Place, ReadEvent>,
-    /// What its last decision has seen.
+    /// The events and boundaries that its last decision has seen.
     pub(crate) seen: Option<Seen>,
-    /// The request that would write it; `None` if it appends nothing.
+    /// The request that would be sent; `None` if the command appends nothing.
     pub(crate) intent: Option<Intent>,
-    /// What was added while it was decided, once for each attempt that would have failed.
+    /// The changes since the reads, one entry for each attempt that would have failed.
     pub(crate) conflicts: Vec<Conflict>,
-    /// What the looks of all attempts cost that only the dry run needs.
+    /// The cost of the checks that only the dry run needs, over all attempts.
     pub(crate) looks: Usage,
 }
 
@@ -107,7 +107,7 @@ impl<'a, L: DryRunOn> DryRunLog<'a, L> {
         Self { log, notes: Mutex::default() }
     }
 
-    /// What the command did.
+    /// The effects of the command.
     pub(crate) fn end(self) -> Notes {
         self.notes.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -116,7 +116,7 @@ impl<'a, L: DryRunOn> DryRunLog<'a, L> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the append would come to at this moment.
+    /// The outcome that the append would have at this moment.
     async fn judge(&self, append: Append<'_>) -> Result<Appended, LogError> {
         let Append { seen, record, envelope, .. } = append;
         let (intent, events) = self.log.dry_run(append).await?;
@@ -158,7 +158,7 @@ impl<L: DryRunOn> EventLog for DryRunLog<'_, L> {
                 notes.strong = consistency == Consistency::Strong;
             }
             notes.plan.get_or_insert_with(|| plan.clone());
-            // An answer that needs no look rests on what the read shows.
+            // An answer that needs no check rests on the events of the read.
             if plan.reads.iter().all(|read| read.after == 0) {
                 notes.seen = Some(Seen::nothing(plan));
             }
@@ -169,9 +169,9 @@ impl<L: DryRunOn> EventLog for DryRunLog<'_, L> {
             if let Some(seen) = &mut notes.seen {
                 seen.observe(plan, event);
             }
-            // A gap that another writer left is no event.
+            // A gap that another writer left is not an event.
             if !event.event_type.is_empty() {
-                // An index shows no metadata. Of a type that is not asked for, only the marks of the command are read.
+                // An index shows no metadata. Of a type outside the plan, only the marks of the command are read.
                 let is_whole =
                     plan.reads_type(&event.event_type) && event.metadata.iter().next().is_some();
                 let origin = is_whole.then(|| event.metadata.origin().to_string());

@@ -13,7 +13,7 @@ use serde_json::Error;
 use crate::dry_run::{DryRun, DryRunLog, DryRunOn, Notes, ReadBoundary};
 use crate::{BoundaryShape, BoxError, InTable, KeptState, Log, Sourced};
 
-/// A log of events by its name, with what it does not have in common with others: how it is opened and verified, and what
+/// A log of events by its name. It has the parts that differ between logs: how a log is opened and verified, and what
 /// a slice depends on and reads.
 pub trait LogOfEvents: Sourced {
     /// The log.
@@ -101,7 +101,7 @@ impl<S: Slice, L: LogOfEvents> Log<S> for L {
     }
 }
 
-/// The command on the log as it is.
+/// Runs the command on the current log.
 async fn dry_run_of<S: Slice, L: DryRunOn>(
     log: &L,
     catalog: &Catalog,
@@ -116,7 +116,7 @@ async fn dry_run_of<S: Slice, L: DryRunOn>(
     described(handled, dry_run.end(), usage, log.reads_strongly())
 }
 
-/// What a dry run has noted, in words.
+/// Describes the notes of a dry run in words.
 fn described(
     handled: Result<Handled, HandleError>,
     notes: Notes,
@@ -145,7 +145,7 @@ fn described(
     }
 }
 
-/// How a boundary is read, in words.
+/// Describes in words how a boundary is read.
 #[must_use]
 pub fn by(access: &Access, strong: bool) -> String {
     let of_table = if strong { ", strongly consistent" } else { ", eventually consistent" };
@@ -158,7 +158,7 @@ pub fn by(access: &Access, strong: bool) -> String {
     }
 }
 
-/// What was seen of a boundary, in words.
+/// Describes in words the part of a boundary that was seen.
 fn seen(extent: &Extent) -> String {
     let counted = |counts: &Counts| {
         let all: Vec<_> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();

@@ -1,8 +1,8 @@
-//! What every log is to the code that is the same on all of them: functions, the lists of a stack, its checks, and the
+//! The interface of every log for the code that all logs share: functions, the lists of a stack, its checks, and the
 //! command line.
 //!
-//! Each log implements [`Log`] and [`Sourced`] in its own crate, by the name that a context has for it. What a function
-//! does not call is not in its binary: of the other logs it has nothing, and of its own log no dry run and no check.
+//! Each log implements [`Log`] and [`Sourced`] in its own crate, for its name in a context. The binary of a function
+//! contains only the code that the function calls: nothing of the other logs, and no dry run or check of its own log.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod dry_run;

@@ -1,4 +1,4 @@
-//! What every log is.
+//! The interface of every log.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,26 @@ use ringfence_core::{Current, Envelope, OnLog, Slice};
 
 use crate::{BoundaryShape, BoxError, DryRun, InTable, KeptState, Sourced};
 
-/// A log, by its name, with a slice of a context that is on it.
+/// A log, by its name, for a slice of a context on that log.
 pub trait Log<S: Slice>: Sourced {
     /// Its events in memory; clones share them.
     type Memory: Clone;
 
-    /// The slice on the log in a table, and what counts its requests. It keeps up to `kept` decisions or documents as
-    /// long as it is warm; with 0 it keeps none.
+    /// The slice on the log in a table, and the meter of its requests. It keeps up to `kept` decisions or documents
+    /// while it is warm, and none if `kept` is 0.
     ///
     /// # Errors
     /// The slice can't be on the log.
     fn open(table: InTable, kept: usize) -> Result<(impl OnLog<S> + 'static, Meter), BoxError>;
 
-    /// An empty log of the slice's context in memory.
+    /// An empty log in memory for the slice's context.
     ///
     /// # Errors
     /// The context contradicts itself.
     fn memory() -> Result<Self::Memory, BoxError>;
 
-    /// The slice on the log in memory, with what [`Log::open`] has in a table. Its clock is `clock`, or, on a log of
-    /// events, that of each envelope.
+    /// The slice on the log in memory, with the same parts as [`Log::open`]. Its clock is `clock`; a log of events
+    /// takes the time of each envelope instead.
     ///
     /// # Errors
     /// The slice can't be on the log.
@@ -36,11 +36,11 @@ pub trait Log<S: Slice>: Sourced {
         kept: usize,
     ) -> Result<impl OnLog<S> + 'static, BoxError>;
 
-    /// Checks the slice as its function does when it starts, and runs each of its cases in memory. Panics with the place
+    /// Checks the slice as its function does at start-up, and runs each of its cases in memory. Panics with the place
     /// of a case that fails.
     fn check_in_memory();
 
-    /// What the command would do now on the log in a table. Nothing is written.
+    /// The effects that the command would have now on the log in a table. Nothing is written.
     ///
     /// # Errors
     /// The slice can't be on the log.
@@ -50,16 +50,16 @@ pub trait Log<S: Slice>: Sourced {
         envelope: &Envelope,
     ) -> impl Future<Output = Result<DryRun, BoxError>> + Send;
 
-    /// What is wrong in a table, a line for each fault.
+    /// The faults in a table, one line for each.
     ///
     /// # Errors
     /// The table can't be read.
     fn verify(table: &InTable) -> impl Future<Output = Result<Vec<String>, BoxError>>;
 
-    /// The shapes of the boundaries on which decisions of the slice can depend, each with how it is read.
+    /// The shapes of all boundaries on which decisions of the slice can depend, and how each is read.
     fn depends_on() -> BTreeMap<BoundaryShape, String>;
 
-    /// The types of unfolds with which the read of a stream begins, so that it needs no event before them.
+    /// The types of unfolds that a read of a stream can begin with, so that it needs no earlier event.
     #[must_use]
     fn origins() -> Vec<&'static str> {
         Vec::new()
@@ -69,6 +69,6 @@ pub trait Log<S: Slice>: Sourced {
     #[must_use]
     fn kept() -> Vec<KeptState>;
 
-    /// Reads an event as a decision of the slice does. `None` if no decision of the slice reads events like this one.
+    /// Reads an event as a decision of the slice does. `None` if the slice's decisions do not read such events.
     fn read(event: &Current<'_>) -> Option<Result<(), serde_json::Error>>;
 }

@@ -1,4 +1,4 @@
-//! What follows a place in a partition.
+//! Reads the events after a place in a partition.
 //!
 //! The events of a partition are numbered without gaps. So the number after the last indexed one is the
 //! next event, and a higher number shows that events are not visible yet.
@@ -11,29 +11,29 @@ use ringfence_core::BoundaryId;
 
 use crate::BoxError;
 
-/// What one read of a partition brings, in bytes, and at most one item more: a page of a query.
+/// How many bytes one read of a partition returns. It can exceed them by one item: a page of a query.
 const NEWS_BYTES_MAX: usize = 1_024 * 1_024;
-/// How often a partition with missing events is read. That takes some seconds; items become visible within
+/// How often a partition with missing events is read. The reads take some seconds, and items become visible within
 /// milliseconds.
 const LOOKS_MAX: u32 = 8;
 
-/// Some events of a partition, by slot, and whether more may follow.
+/// Some events of a partition by slot, and whether more may follow.
 pub type Found = (BTreeMap<u64, Item>, bool);
 
 /// Why the new events of a partition can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
-    /// The indexer was made without this log.
+    /// The indexer was created without this log.
     #[error("the indexer has no such log; name its table")]
     NoLog,
-    /// Events are missing, and stay missing.
+    /// Events are missing, and remain missing.
     #[error("{partition} has event {found} but not event {wanted}; put back what is missing")]
     Gap {
         /// The partition.
         partition: BoundaryId,
         /// The number of the next event.
         wanted: u64,
-        /// The first that is there.
+        /// The number of the first event after the gap.
         found: u64,
     },
     /// An event is missing, and there was no time to wait for it.
@@ -42,15 +42,15 @@ pub enum StreamError {
         /// The partition.
         partition: BoundaryId,
     },
-    /// The partition can't be one of its log.
+    /// The name is not the name of a partition of its log.
     #[error("{0}")]
     Name(BoxError),
     /// The log can't be read.
     #[error("the {what} can't be read")]
     Unread {
-        /// What of it.
+        /// The part that can't be read.
         what: &'static str,
-        /// Whether it may succeed later.
+        /// Whether a later read may succeed.
         is_transient: bool,
         /// Why.
         #[source]
@@ -59,7 +59,7 @@ pub enum StreamError {
 }
 
 impl StreamError {
-    /// Whether it may succeed later.
+    /// Whether a later read may succeed.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
@@ -70,7 +70,7 @@ impl StreamError {
     }
 }
 
-/// The items from `wanted` up to the first gap; those after it stay in `items`.
+/// The items from `wanted` up to the first gap. The items after the gap stay in `items`.
 pub fn dense(items: &mut BTreeMap<u64, Item>, wanted: u64) -> BTreeMap<u64, Item> {
     let mut dense = items.split_off(&wanted);
     let gap = (wanted..).zip(dense.keys()).find(|(n, slot)| n != *slot).map(|(n, _)| n);
@@ -81,7 +81,7 @@ pub fn dense(items: &mut BTreeMap<u64, Item>, wanted: u64) -> BTreeMap<u64, Item
 /// Some items of a stream by the number in their attribute `slot`, and whether there may be more.
 ///
 /// # Errors
-/// That of the stream.
+/// The stream fails.
 pub async fn bounded<E>(
     items: impl Stream<Item = Result<Item, E>>,
     slot: &str,
@@ -90,7 +90,7 @@ pub async fn bounded<E>(
     let (mut found, mut bytes) = (BTreeMap::new(), 0);
     while let Some(item) = items.try_next().await? {
         bytes += item_bytes(&item);
-        // A number that is not whole is not the slot of an event.
+        // A number that is not an integer is not the slot of an event.
         found.extend(slot_of(&item, slot).map(|slot| (slot, item)));
         if bytes >= NEWS_BYTES_MAX {
             return Ok((found, true));
@@ -99,12 +99,11 @@ pub async fn bounded<E>(
     Ok((found, false))
 }
 
-/// The events from slot `wanted` on, without gaps. A read is strong, yet the events of one transaction
-/// may become visible one by one: where one is missing, it looks again, and what stays missing is an
-/// error.
+/// The events from slot `wanted` on, without gaps. A read is strong, but the events of one transaction may become
+/// visible one by one. So it looks again if one is missing. An event that remains missing is an error.
 ///
 /// # Errors
-/// That of `look`, which reads some items from a slot on.
+/// The error of `look`, which reads some items from a slot on.
 pub async fn whole<F: Future<Output = Result<Found, StreamError>>>(
     partition: &BoundaryId,
     wanted: u64,
@@ -122,7 +121,7 @@ pub async fn whole<F: Future<Output = Result<Found, StreamError>>>(
         let dense = dense(&mut items, wanted);
         let Some(&found) = items.keys().next() else { return Ok((dense, more)) };
         if !dense.is_empty() {
-            // The next call looks for what is missing.
+            // The next call looks for the missing events.
             return Ok((dense, true));
         }
         if !attempts.again().await {

@@ -1,13 +1,13 @@
-//! Boundaries that differ in the values of their tags alone.
+//! Boundaries that differ only in the values of their tags.
 
 use std::fmt;
 
 use ringfence_core::{Boundary, BoundaryId, Tag};
 
-/// What boundaries have in common that differ in the values of their tags alone.
+/// The common shape of boundaries that differ only in the values of their tags.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BoundaryShape {
-    /// Of the DCB log: the keys of its tags and whether they are one tag, a partition of several, or a set; or the
+    /// In the DCB log: the keys of its tags and their kind (one tag, a partition of several tags, or a set), or the
     /// type.
     Boundary(String),
     /// A stream of this context.

@@ -1,4 +1,4 @@
-//! A log as others follow it: for the index, the EventTopic, and the template of a stack.
+//! A log as its followers see it: the index, the EventTopic, and the template of a stack.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,33 +12,33 @@ use serde_json::Value;
 use crate::news::{Found, StreamError, slot_of};
 use crate::{BoxError, InTable};
 
-/// A log by its name, whose events others follow.
+/// A log by its name, whose events others can follow.
 pub trait Sourced: LogName {
-    /// How they are followed.
+    /// How others follow its events.
     const SOURCE: &'static dyn Source;
 }
 
-/// What is the same for all tables of a log.
+/// Facts that are the same for all tables of a log.
 #[derive(Debug)]
 pub struct SourceFacts {
     /// The log.
     pub kind: LogKind,
     /// Its name for people.
     pub name: &'static str,
-    /// The logical id that its table has in templates.
+    /// The logical id of its table in templates.
     pub table: &'static str,
-    /// The variable of a function that has the name of its table.
+    /// The environment variable of a function that names the log's table.
     pub variable: &'static str,
-    /// The attributes of an item with its partition key, its sort key, and the type of its event.
+    /// The attributes of an item for its partition key, its sort key, and the type of its event.
     pub attributes: [&'static str; 3],
 }
 
 /// A partition, and its new events as entries of the index, by slot.
 pub type NewEvents = (BoundaryId, BTreeMap<u64, Item>);
 
-/// A log as others follow it.
+/// A log as its followers see it.
 pub trait Source: Send + Sync {
-    /// What is the same for all of its tables.
+    /// Facts that are the same for all of its tables.
     fn facts(&self) -> &'static SourceFacts;
 
     /// The table for the events of a catalog.
@@ -50,7 +50,7 @@ pub trait Source: Send + Sync {
     /// The events that a NEW_IMAGE of its stream shows. An event that can't be unpacked fails alone.
     ///
     /// # Errors
-    /// The image should have events and can't be read.
+    /// The image should contain events and can't be read.
     fn events(&self, image: Item) -> Result<Vec<Result<SequencedEvent, BoxError>>, BoxError>;
 
     /// The event of an entry of the index.
@@ -69,23 +69,23 @@ pub trait Source: Send + Sync {
         Some(BoundaryId::stored(key))
     }
 
-    /// Where the event of an item is, as the item's key says, whatever else is in it.
+    /// The place of an item's event, from the item's key alone.
     fn place(&self, item: &Item) -> Option<(BoundaryId, u64)> {
         let [key, slot, _] = self.facts().attributes;
         Some((self.partition(item.get(key)?.as_s().ok()?)?, slot_of(item, slot)?))
     }
 
-    /// The partition that a NEW_IMAGE of its stream is of, and its new events as entries of the index, by slot. `None` if
-    /// the image shows no new event.
+    /// The partition of a NEW_IMAGE of its stream, and its new events as entries of the index, by slot. `None` if the
+    /// image shows no new event.
     ///
     /// # Errors
-    /// The image has the key of no event.
+    /// The key in the image is not the key of an event.
     fn news(&self, image: Item) -> Result<Option<NewEvents>, BoxError> {
         let (partition, slot) = self.place(&image).ok_or("its key is not that of an event")?;
         Ok(Some((partition, [(slot, image)].into())))
     }
 
-    /// Whether a system keeps its own state in a partition, which is not for the index.
+    /// Whether a system keeps its own state in a partition. The index does not take such events.
     fn is_internal(&self, _: &BoundaryId) -> bool {
         false
     }
@@ -95,19 +95,20 @@ pub trait Source: Send + Sync {
         false
     }
 
-    /// The time of an event that keeps it.
+    /// The time of an event, if it never changes.
     fn time(&self, _: &Item) -> Option<u64> {
         None
     }
 
-    /// The append that put an event: of two events in one slot, one before a restore and one after it, each has its own.
+    /// The append that put an event. It differs between an event before a restore and another event in the same slot
+    /// after it.
     fn append_id<'i>(&self, _: &'i Item) -> Option<&'i String> {
         None
     }
 }
 
 impl dyn Source + '_ {
-    /// Names an item for a person, readable or not.
+    /// The name of an item for a person, even if the item can't be read.
     pub fn name(&self, item: &Item) -> String {
         let [key, slot, _] = self.facts().attributes;
         let key = item.get(key).and_then(|key| key.as_s().ok()).map_or("?", String::as_str);
@@ -132,8 +133,8 @@ pub struct OpenSource {
 
 /// The table of a log, as the index reads it.
 pub trait SourceTable: Send + Sync {
-    /// The events of a partition after slot `after`: all of them, or some and that there may be more. They are read strongly
-    /// and have no gaps. `known` are events that the partition has, whether or not a read shows them already.
+    /// The events of a partition after slot `after`: all of them, or some and that there may be more. They are read
+    /// strongly and have no gaps. `known` are events that the partition has, even if a read does not show them yet.
     fn news<'a>(
         &'a self,
         partition: &'a BoundaryId,
@@ -146,24 +147,24 @@ pub trait SourceTable: Send + Sync {
     fn stored(&self) -> BoxStream<'_, Result<StoredEvents, StreamError>>;
 }
 
-/// What a table has.
+/// An entry of a table.
 pub enum StoredEvents {
     /// The item of an event.
     Event(Item),
-    /// A stream whose events are parts of items: those from `first` to before `end`.
+    /// A stream whose events are parts of items: the events from `first` up to, but without, `end`.
     Stream {
         /// Its partition.
         partition: BoundaryId,
-        /// The first event that is left.
+        /// The first remaining event.
         first: u64,
-        /// After the last event.
+        /// The number after the last event.
         end: u64,
     },
-    /// An item that is of no stream; the text names it and the reason.
+    /// An item that belongs to no stream. The text names the item and the reason.
     Wrong(String),
 }
 
-/// An item that should be an event and can't be read as one.
+/// An item that should be an event and can't be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the item is not a complete event")]
 pub struct EntryError(#[from] pub BoxError);
@@ -172,7 +173,7 @@ fn of_no_table() -> EntryError {
     EntryError("it has the key of no table of events".into())
 }
 
-/// The logs of a stack, each once. The key of an item tells which is its own.
+/// The logs of a stack, each once. The key of an item shows to which log it belongs.
 #[derive(Clone, Debug, Default)]
 pub struct Sources(Vec<&'static dyn Source>);
 
@@ -185,7 +186,7 @@ impl<const N: usize> From<[&'static dyn Source; N]> for Sources {
 }
 
 impl Sources {
-    /// Adds a log, unless it is there. They stay in the order of [`LogKind`].
+    /// Adds a log, unless it is there already. The order is the order of [`LogKind`].
     pub fn add(&mut self, source: &'static dyn Source) {
         let place = self.0.binary_search_by_key(&source.facts().kind, |it| it.facts().kind);
         if let Err(place) = place {
@@ -198,18 +199,17 @@ impl Sources {
         self.0.iter().copied()
     }
 
-    /// The log of an item or entry, as its key says.
+    /// The log of an item or entry, from its key.
     #[must_use]
     pub fn of(&self, item: &Item) -> Option<&'static dyn Source> {
         self.iter().find(|source| item.contains_key(source.facts().attributes[0]))
     }
 
-    /// The events that a NEW_IMAGE of one of the tables' streams shows: one for an event that is an item, those of the append
-    /// for a document, and none for anything else.
+    /// The events that a NEW_IMAGE of one of the tables' streams shows: one event if the item is an event, the events
+    /// of the append if the item is a document, otherwise nothing.
     ///
     /// # Errors
-    /// The image should have events and can't be read. An event of a document that can't be unpacked fails
-    /// alone.
+    /// The image should contain events and can't be read. An event of a document that can't be unpacked fails alone.
     pub fn events(
         &self,
         image: Item,
@@ -218,11 +218,11 @@ impl Sources {
         Ok(events.into_iter().map(|event| event.map_err(EntryError)).collect())
     }
 
-    /// The log and the partition of a NEW_IMAGE of one of the tables' streams, and its new events as entries of the index,
-    /// by slot. `None` if the image shows no new event.
+    /// The log and the partition of a NEW_IMAGE of one of the tables' streams, and its new events as entries of the
+    /// index, by slot. `None` if the image shows no new event.
     ///
     /// # Errors
-    /// The image is of none of the tables.
+    /// The image belongs to none of the tables.
     pub fn news(&self, image: Item) -> Result<Option<(LogKind, NewEvents)>, EntryError> {
         let source = self.of(&image).ok_or_else(of_no_table)?;
         let news = source.news(image)?;
@@ -232,13 +232,13 @@ impl Sources {
     /// The event of an entry.
     ///
     /// # Errors
-    /// The entry can't be read, or is of none of the logs.
+    /// The entry can't be read, or belongs to none of the logs.
     pub fn event(&self, entry: Item) -> Result<SequencedEvent, EntryError> {
         Ok(self.of(&entry).ok_or_else(of_no_table)?.event(entry)?)
     }
 
-    /// What an entry says of its event, whatever can't be decoded: where it is, and its type and context if they are there.
-    /// Nothing is known of an event of another log.
+    /// The readable parts of an entry's event, even if the rest can't be decoded: its place, and its type and context
+    /// if present. An event of another log stays unknown.
     pub fn known(&self, item: &Item) -> SequencedEvent {
         let text = |name: &str| item.get(name).and_then(|text| text.as_s().ok());
         let source = self.of(item);

@@ -8,10 +8,10 @@ use ringfence_core::{Catalog, Context, LogKind, LogOf, OnLog, Slice};
 
 use crate::{BoxError, InTable, Log, OpenSource, Source, Sourced, Sources};
 
-/// The logs of a stack, each in its table. Functions and tools open all that is on them here.
+/// The logs of a stack, each in its table. Functions and tools open everything on these logs here.
 #[derive(Clone)]
 pub struct StackLogs {
-    /// Sends the requests. Its own retries must be off.
+    /// Sends the requests. Turn its own retries off.
     pub client: Client,
     /// The clock of their writers.
     pub clock: Clock,
@@ -43,7 +43,7 @@ impl StackLogs {
         LogOf::<S>::open(self.table(facts.kind).ok_or_else(unnamed)?, kept)
     }
 
-    /// Those of the logs whose tables are named, to be followed, with the events of a catalog.
+    /// The logs whose tables are named, ready to be followed, with the events of a catalog.
     #[must_use]
     pub fn sources(&self, all: &Sources, catalog: &Catalog) -> Vec<OpenSource> {
         let open = |source: &'static dyn Source| {

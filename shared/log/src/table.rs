@@ -1,23 +1,23 @@
-//! Where a log is.
+//! The place of a log.
 
 use std::error::Error;
 
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::Clock;
 
-/// Why a slice can't be on a log, or a table can't be checked.
+/// The reason why a slice can't be on a log, or a table can't be checked.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The table of a log.
 #[derive(Clone)]
 pub struct InTable {
-    /// Sends the requests. Its own retries must be off.
+    /// Sends the requests. Turn its own retries off.
     pub client: Client,
     /// The table's name.
     pub name: String,
     /// The clock of the log's writers.
     pub clock: Clock,
-    /// How large a Tip may grow, on the document log, in place of what the document says.
+    /// The limits of a Tip in the document log, in place of the document's own limits.
     pub tips: Option<TipLimits>,
 }
 
@@ -29,16 +29,16 @@ impl InTable {
     }
 }
 
-/// How large a Tip may grow before its events move to a calf. Each writer of a table may have its
-/// own: readers do not depend on it.
+/// How large a Tip may grow before its events move to a calf. Writers of one table may use different limits, because
+/// readers do not depend on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TipLimits {
     /// Events in the Tip.
     pub events_max: Option<usize>,
     /// Events in the Tip, in estimated bytes.
     pub event_bytes_max: usize,
-    /// Events and unfolds in the Tip, in estimated bytes. An append rewrites the unfolds wherever the
-    /// events are, so this limit is not about cost.
+    /// Events and unfolds in the Tip, in estimated bytes. An append rewrites the unfolds in any case, so this limit
+    /// is not about cost.
     pub bytes_max: usize,
 }
 
@@ -49,8 +49,7 @@ impl Default for TipLimits {
 }
 
 impl TipLimits {
-    /// An append rewrites the whole Tip, so a small one is cheap; `docs/document-log.md` has the
-    /// curve.
+    /// An append rewrites the whole Tip, so a small one is cheap. `docs/document-log.md` has the curve.
     pub const DEFAULT: Self =
         Self { events_max: None, event_bytes_max: 2 * 1_024, bytes_max: 256 * 1_024 };
     /// Equinox's defaults: 32 KB for both.

@@ -1,4 +1,4 @@
-//! Cases of a due, and its commands early, in time, late and twice.
+//! Cases of a due. The kit sends its commands early, in time, late and twice.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Given {
-    /// By now exactly these commands are due, in any order.
+    /// Exactly these commands are due now, in any order.
     #[track_caller]
     pub fn then_due<D: Due>(self, commands: impl IntoIterator<Item = D>) -> DueCase<D> {
         let commands: Vec<_> = commands.into_iter().collect();
@@ -26,7 +26,7 @@ impl Given {
         DueCase { given, now_ms, commands, at: At::here(name) }
     }
 
-    /// No command is due by now.
+    /// No command is due now.
     #[track_caller]
     pub fn then_none_due<D: Due>(self) -> DueCase<D> {
         let Self { name, facts: given, now_ms } = self;
@@ -37,15 +37,16 @@ impl Given {
 /// The rows of a due, by their ids.
 type Rows<D> = BTreeMap<String, DueRow<<D as Due>::Row>>;
 
-/// Checks each case of a due, and sends the command of each row that the facts of these cases, and of the slice's own,
-/// come to:
+/// Checks each case of a due. For the facts of these cases and of the slice's cases, it sends the command of each
+/// row:
 ///
 /// - before its time: nothing may happen, because `decide` looks at the clock;
 /// - at its time: the command takes effect, and its events clear the row or move its time;
-/// - again, and again after each later fact: the effect stays the only one;
+/// - again, and again after each later fact: it has no further effect;
 /// - after each later fact that has cleared or moved the row: nothing may happen.
 ///
-/// `open` opens an empty log whose clock `set_clock` sets to milliseconds since 1970. Panics with the place of the case.
+/// `open` opens an empty log. `set_clock` sets the log's clock to milliseconds since 1970. Panics with the place of
+/// the case.
 pub fn check_due<D: Due, L: OnLog<D>>(open: impl Fn() -> L, set_clock: impl Fn(u64)) {
     let cases = D::due_cases();
     assert!(!cases.is_empty(), "{} has no cases of what is due: write `fn due_cases()`", D::NAME);
@@ -85,7 +86,7 @@ fn command<D: Due>(id: &str, row: &DueRow<D::Row>) -> D {
     })
 }
 
-/// The facts as the log of their context stores them. In the log one writer adds them, so each is later than the one
+/// The facts as the log of their context stores them. One writer adds them to the log, so each is later than the one
 /// before.
 fn logged<C: Context>(facts: &[Fact]) -> Vec<SequencedEvent> {
     let mut events = stored::<C>(facts);
@@ -113,7 +114,7 @@ fn rows<D: Due>(events: &[SequencedEvent]) -> Rows<D> {
     rows
 }
 
-/// The facts of a case, around which commands are sent.
+/// The facts of a case. Commands are sent between them.
 struct History<'a, D, O, S> {
     facts: Vec<Fact>,
     events: Vec<SequencedEvent>,
@@ -160,7 +161,7 @@ impl<D: Due, L: OnLog<D>, O: Fn() -> L, S: Fn(u64)> History<'_, D, O, S> {
         handled.unwrap_or_else(|error| fail(format!("{}: the command that is due", self.at), error))
     }
 
-    /// The row is set by fact `n`, and is sent early, in time, and twice around all later facts.
+    /// Fact `n` sets the row. Its command is sent early, in time, and twice around all later facts.
     async fn in_time(&self, n: usize, id: &str, row: &DueRow<D::Row>, due: u64) {
         let Self { at, facts, .. } = self;
         let on = self.log(n).await;
@@ -206,7 +207,7 @@ impl<D: Due, L: OnLog<D>, O: Fn() -> L, S: Fn(u64)> History<'_, D, O, S> {
         }
     }
 
-    /// The row is sent after facts that may have cleared or moved it.
+    /// The row's command is sent after facts that may have cleared or moved it.
     async fn late(&self, facts: usize, id: &str, row: &DueRow<D::Row>, due: u64) {
         let now_ms = due.max(self.events[facts - 1].at);
         let rows = rows::<D>(&self.events[..facts]);

@@ -9,7 +9,7 @@ use crate::{
     decide::case::{At, Came, Case, Fact, written},
 };
 
-/// When a case begins, in milliseconds since 1970: 2024-06-23T00:00:00Z.
+/// The time at which a case begins, in milliseconds since 1970: 2024-06-23T00:00:00Z.
 pub const BEGIN_MS: u64 = 1_719_100_800_000;
 
 /// The name of a case.
@@ -30,26 +30,26 @@ pub struct When<S: Slice> {
     context: CommandContext,
 }
 
-/// Starts a case with the events that are in the log; without any: `given([])`.
+/// Starts a case with the events in the log; without events: `given([])`.
 pub fn given(events: impl IntoIterator<Item = NewEvent>) -> Given {
     Given { name: None, facts: Vec::new(), now_ms: BEGIN_MS }.and(events)
 }
 
-/// Starts a case with a name, which it shows if it fails: `case("a second payment").given(…)`.
+/// Starts a case with a name. The message of a failure shows it: `case("a second payment").given(…)`.
 #[must_use]
 pub fn case(name: &'static str) -> CaseName {
     CaseName(name)
 }
 
 impl CaseName {
-    /// The events that are in the log.
+    /// The events in the log.
     pub fn given(self, events: impl IntoIterator<Item = NewEvent>) -> Given {
         Given { name: Some(self.0), ..given(events) }
     }
 }
 
 impl Given {
-    /// Further events, now.
+    /// Adds further events, now.
     #[must_use]
     pub fn and(mut self, events: impl IntoIterator<Item = NewEvent>) -> Self {
         let at_ms = self.now_ms;
@@ -57,7 +57,7 @@ impl Given {
         self
     }
 
-    /// Lets time pass before what follows, in milliseconds.
+    /// Lets this many milliseconds pass before the next step.
     #[must_use]
     pub fn wait(self, ms: u64) -> Self {
         Self { now_ms: self.now_ms + ms, ..self }
@@ -70,12 +70,12 @@ impl Given {
     }
 }
 
-/// Members of the problem document that answers a rejection.
+/// Members of the problem document for a rejection.
 const PROBLEM_MEMBERS: [&str; 7] =
     ["type", "title", "status", "detail", "instance", "events", "repeated"];
 
-/// The rejection as it is answered: its fields beside a problem document's own members. Panics when it
-/// has no `code`, or when a field meets such a member.
+/// The rejection as the answer has it: its fields beside the members of a problem document. Panics if it has no
+/// `code`, or if a field has the name of such a member.
 #[track_caller]
 fn check_rejection(rejection: &impl Serialize) -> Value {
     let rejection = serde_json::to_value(rejection).expect("a rejection is a map");
@@ -95,8 +95,8 @@ fn check_rejection(rejection: &impl Serialize) -> Value {
 }
 
 impl<S: Slice> When<S> {
-    /// Sets the principal that gives the command: `"jwt:main:ada"`, `"iam:role/shop"`. Panics if no function
-    /// gives a principal this text.
+    /// Sets the principal that gives the command: `"jwt:main:ada"`, `"iam:role/shop"`. Panics if no function gives a
+    /// principal with this text.
     #[must_use]
     #[track_caller]
     pub fn by(mut self, principal: impl Into<Principal>) -> Self {
@@ -110,7 +110,7 @@ impl<S: Slice> When<S> {
         self
     }
 
-    /// The writer's clock shows this time, in milliseconds since 1970, and not that of the last fact.
+    /// Sets the writer's clock to this time, in milliseconds since 1970, instead of the time of the last fact.
     #[must_use]
     pub fn at(mut self, now_ms: u64) -> Self {
         self.context.now_ms = now_ms;
@@ -125,19 +125,19 @@ impl<S: Slice> When<S> {
         self.case(None, &events)
     }
 
-    /// The command is accepted, and what it asks for is already so.
+    /// The command is accepted and writes nothing, because its result is already so.
     #[track_caller]
     pub fn then_nothing(self) -> Case<S> {
         self.case(None, &[])
     }
 
-    /// The command is rejected for exactly this reason, and leaves nothing.
+    /// The command is rejected with exactly this rejection, and leaves no events.
     #[track_caller]
     pub fn then_rejected(self, rejection: S::Rejection) -> Case<S> {
         self.then_rejected_leaving(rejection, [])
     }
 
-    /// The command is rejected for exactly this reason, and leaves exactly these events.
+    /// The command is rejected with exactly this rejection, and leaves exactly these events.
     #[track_caller]
     pub fn then_rejected_leaving(
         self,

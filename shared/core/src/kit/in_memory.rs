@@ -1,4 +1,4 @@
-//! Cases on a log of events in memory: as they are, in other orders, and twice under a key, also on a copy.
+//! Runs cases on a log of events in memory: as given, in other orders, and twice under a key, also on a copy.
 
 use super::{orders, run::check_each, same::fail};
 use crate::{Catalog, Context, MemoryLog, OnEvents, Slice, check, decide::case::Case};
@@ -9,13 +9,13 @@ pub fn catalog<C: Context>() -> Catalog {
 }
 
 impl<S: Slice> Case<S> {
-    /// Runs the case on a log of events in memory, in other orders of its facts too, and twice under an idempotency
+    /// Runs the case on a log of events in memory, also in other orders of its facts, and twice under an idempotency
     /// key, also on a copy of the events. Panics as [`Case::check`] does.
     pub async fn check_in_memory(&self) {
         let catalog = catalog::<S::Context>();
         let on = || OnEvents::new(MemoryLog::new(catalog.clone()), catalog.clone(), 0);
         let first = on();
-        // The log in memory takes the time from the envelope.
+        // The log in memory uses the time of the envelope.
         self.check(&first, &|_| {}).await;
         orders::check(self, &catalog, first.log().events());
         let once = on();
@@ -26,7 +26,7 @@ impl<S: Slice> Case<S> {
     }
 }
 
-/// Checks a slice on a log of events as its function does when it starts, and runs each of its cases in memory.
+/// Checks a slice on a log of events as its function does at start-up, and runs each of its cases in memory.
 pub fn check_in_memory<S: Slice>() {
     check::<S>(&catalog::<S::Context>()).unwrap_or_else(|error| fail(S::NAME, error));
     check_each::<S>(async |case| case.check_in_memory().await);

@@ -1,5 +1,5 @@
-//! A case's command under an idempotency key, and its repeat (rule 10). If it appends events, the repeat gets
-//! these events again; otherwise it is decided again, and alike.
+//! Runs a case's command under an idempotency key, and repeats it (rule 10). If the command appends events, the
+//! repeat returns these events. Otherwise the repeat is decided again, with the same result.
 
 use serde_json::{Value, json};
 
@@ -7,8 +7,8 @@ use super::same::assert_same;
 use crate::{Envelope, Handled, OnLog, Outcome, Slice, decide::case::Case};
 
 impl<S: Slice> Case<S> {
-    /// Runs the command twice under an idempotency key, on an empty log to which the case's facts are added. Panics if
-    /// the repeat takes effect too, or if the command writes what a repeat would not find.
+    /// Runs the command twice under an idempotency key, on an empty log to which it first adds the case's facts.
+    /// Panics if the repeat takes effect too, or if the command writes events that a repeat would not find.
     pub async fn check_once(&self, on: &impl OnLog<S>, set_clock: &dyn Fn(u64)) {
         self.prepare(on, set_clock).await;
         let first = self.with_key(on).await;
@@ -19,7 +19,7 @@ impl<S: Slice> Case<S> {
         assert_same(what, &first, &json(&self.with_key(on).await));
     }
 
-    /// Repeats the command of [`Case::check_once`] there and on a copy of the log. Panics if the answers differ.
+    /// Repeats the command of [`Case::check_once`] on its log and on a copy of the log. Panics if the answers differ.
     pub(super) async fn check_copied(&self, on: &impl OnLog<S>, copy: &impl OnLog<S>) {
         let [there, copied] = [self.with_key(on).await, self.with_key(copy).await];
         let what = format!("{}: its repeat on a copy of the events", self.at);

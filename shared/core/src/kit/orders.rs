@@ -1,14 +1,13 @@
-//! The facts of a case in other fold orders (rule 4). A case gives its facts in one order. Facts of
-//! different boundaries could have been recorded in another one: the clocks of writers differ, and nothing
-//! orders their appends. So the command is decided on the facts in each order that keeps the order within
-//! every boundary, up to a number of orders, and each decision must be the same.
+//! The facts of a case in other fold orders (rule 4). A case gives its facts in one order. Facts of different
+//! boundaries could have been recorded in another order, because the clocks of writers differ and nothing orders
+//! their appends. So the kit decides the command on the facts in every order that keeps the order within each
+//! boundary, up to a number of orders. Each decision must be the same.
 //!
-//! Facts between which the case waits keep their order, because their times tell it. Facts of one moment
-//! are folded with that moment as their time, so that decisions don't differ by the milliseconds between
-//! them.
+//! If the case waits between two facts, they keep their order, because their times show it. All facts of one moment
+//! are folded with the same time, so decisions do not differ by the milliseconds between them.
 //!
 //! A fact can also lie in the future of a decision, if the clock of its writer was far ahead (rule 4). So the command
-//! is decided once on facts that do, and may not panic.
+//! is also decided once on such facts, and must not panic.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,18 +20,18 @@ use crate::{
     decide::shapes::{Declared, plan},
 };
 
-/// How many orders of a case's facts are tried at most.
+/// At most this many orders of a case's facts are tried.
 const ORDERS_MAX: usize = 100;
 
 /// A fact that the decision folds.
 struct Folded {
     event: SequencedEvent,
-    /// Its partition, and each boundary whose fence counts it: the log orders the events of each.
+    /// Its partition, and each boundary whose fence counts it. The log orders the events of each.
     boundaries: BTreeSet<BoundaryId>,
 }
 
-/// Decides the case's command on its facts in other orders. `events` are those of a log that the facts were
-/// added to first. Panics if a decision differs from the one on the facts as the case gives them.
+/// Decides the case's command on its facts in other orders. `events` are the facts as a log stores them. Panics if a
+/// decision differs from the decision on the facts in the case's order.
 pub(super) fn check<S: Slice>(case: &Case<S>, catalog: &Catalog, events: Vec<SequencedEvent>) {
     let (shape, tags) = (case.command.shape(), case.command.tags());
     let (_, plan) = plan(Declared::of::<S>(), shape, tags, catalog)
@@ -88,7 +87,7 @@ fn folded(catalog: &Catalog, fact: &Fact, event: SequencedEvent) -> Folded {
     Folded { event: SequencedEvent { at: fact.at_ms, ..event }, boundaries }
 }
 
-/// A case, to be decided on its facts.
+/// Decides a case on its facts.
 struct Decide<'a, S: Slice> {
     case: &'a Case<S>,
     catalog: &'a Catalog,
@@ -96,15 +95,15 @@ struct Decide<'a, S: Slice> {
 }
 
 impl<S: Slice> Decide<'_, S> {
-    /// The state as a snapshot gives it back.
+    /// The state after a snapshot was written and read.
     fn again(&self, state: S::State) -> S::State {
         let Some(snapshots) = S::State::SNAPSHOTS else { return state };
         let again = snapshots.again(&state);
         again.unwrap_or_else(|error| self.case.fail("the state's JSON", error))
     }
 
-    /// What is decided on the facts in this order, at the time `now_ms`. `kept` is done to the state before and
-    /// after each fact.
+    /// The result of the decision on the facts in this order, at the time `now_ms`. `kept` is applied to the state
+    /// before and after each fact.
     fn after(&self, order: &[usize], now_ms: u64, kept: fn(&Self, S::State) -> S::State) -> Came {
         let Self { case, catalog, facts } = self;
         let state = order.iter().fold(kept(self, S::State::default()), |state, n| {
@@ -125,8 +124,8 @@ impl<S: Slice> Decide<'_, S> {
     }
 }
 
-/// First the order of the case, then the one with each fact as early as it can be, then those that differ
-/// from an earlier one by a swap of two neighbours.
+/// First the order of the case, then the order with each fact as early as possible, then orders that differ from an
+/// earlier one by a swap of two neighbours.
 fn orders(facts: &[Folded]) -> Vec<Vec<usize>> {
     let is_fixed = |a: usize, b: usize| {
         let (a, b) = (&facts[a], &facts[b]);

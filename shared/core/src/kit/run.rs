@@ -1,4 +1,4 @@
-//! How a case runs on a log.
+//! Runs a case on a log.
 
 use std::error::Error;
 
@@ -11,14 +11,15 @@ use crate::{
 };
 
 impl<S: Slice> Case<S> {
-    /// Runs the case on an empty log, whose clock `set_clock` sets to milliseconds since 1970. Panics with the place of
-    /// the case if something else follows: with both as JSON and what differs, or with an error and its causes.
+    /// Runs the case on an empty log. `set_clock` sets the log's clock to milliseconds since 1970. If the result
+    /// differs, it panics with the place of the case, and with both results as JSON and their differences, or with an
+    /// error and its causes.
     pub async fn check(&self, on: &impl OnLog<S>, set_clock: &dyn Fn(u64)) {
         self.prepare(on, set_clock).await;
         self.check_prepared(on).await;
     }
 
-    /// Adds the facts to an empty log, whose clock `set_clock` sets to milliseconds since 1970.
+    /// Adds the facts to an empty log. `set_clock` sets the log's clock to milliseconds since 1970.
     pub async fn prepare(&self, on: &impl OnLog<S>, set_clock: &dyn Fn(u64)) {
         for Fact { at_ms, event } in &self.given {
             set_clock(*at_ms);
@@ -48,7 +49,7 @@ impl<S: Slice> Case<S> {
     }
 }
 
-/// Checks each case of a slice. Panics if it has none.
+/// Checks each case of a slice. Panics if the slice has no cases.
 pub fn check_each<S: Slice>(check: impl AsyncFn(&Case<S>)) {
     let cases = S::cases();
     assert!(!cases.is_empty(), "{} has no cases: write `fn cases()` in `impl Slice`", S::NAME);

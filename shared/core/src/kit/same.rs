@@ -1,4 +1,4 @@
-//! What a check says if it fails: an error, or two values as JSON with what differs.
+//! The messages of failed checks: an error, or two values as JSON with their differences.
 
 use std::error::Error;
 use std::fmt::Display;
@@ -9,14 +9,14 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::chain;
 
-/// Panics with what was done, and the error with its causes.
+/// Panics with a description of the step, and the error with its causes.
 #[track_caller]
 pub fn fail(what: impl Display, error: impl Into<Box<dyn Error>>) -> ! {
     panic!("{what}: {}", chain(&*error.into()))
 }
 
-/// Panics unless both have the same JSON. The message begins with `what` and shows both, line by line: `-` is
-/// expected and was not found, `+` was found and is not expected.
+/// Panics unless both have the same JSON. The message begins with `what` and shows both, line by line. A line with
+/// `-` was expected and not found; a line with `+` was found and not expected.
 #[track_caller]
 pub fn assert_same(what: impl Display, expected: &impl Serialize, found: &impl Serialize) {
     if let Some(difference) = difference(expected, found) {
@@ -24,7 +24,7 @@ pub fn assert_same(what: impl Display, expected: &impl Serialize, found: &impl S
     }
 }
 
-/// Both as JSON, line by line; `None` if they are the same. `-` is of the first, `+` of the second.
+/// Both as JSON, line by line; `None` if they are equal. `-` marks lines of the first, `+` lines of the second.
 pub(super) fn difference(first: &impl Serialize, second: &impl Serialize) -> Option<String> {
     let json = |value: Result<Value, serde_json::Error>| value.unwrap_or_else(|e| fail("JSON", e));
     let [first, second] = [serde_json::to_value(first), serde_json::to_value(second)].map(json);

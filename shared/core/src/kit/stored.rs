@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl<S: Slice> Case<S> {
-    /// The events of the case as the log stores them: the facts, then what the command writes. Panics if a log would not
-    /// take one of them.
+    /// The events of the case as the log stores them: the facts, then the events of the command. Panics if a log
+    /// would refuse one of them.
     #[must_use]
     pub fn history(&self) -> Vec<SequencedEvent> {
         let written = |event: &NewEvent| Fact { at_ms: self.context.now_ms, event: event.clone() };
@@ -22,14 +22,14 @@ impl<S: Slice> Case<S> {
 }
 
 impl<D: Due> DueCase<D> {
-    /// The events of the case as the log stores them. Panics if a log would not take one of them.
+    /// The events of the case as the log stores them. Panics if a log would refuse one of them.
     #[must_use]
     pub fn history(&self) -> Vec<SequencedEvent> {
         stored::<D::Context>(&self.given)
     }
 }
 
-/// The facts as the log of their context would store them, each at the moment of its fact.
+/// The facts as the log of their context would store them, each at its moment.
 pub(super) fn stored<C: Context>(facts: &[Fact]) -> Vec<SequencedEvent> {
     let (catalog, kind) = (catalog::<C>(), C::Log::KIND);
     let mut slots = BTreeMap::<BoundaryId, u64>::new();

@@ -1,4 +1,4 @@
-//! Names of boundaries: what an event is filed under, and what a fence counts.
+//! Names of boundaries. Events are filed under boundaries, and fences count the events of boundaries.
 
 use std::{borrow::Cow, fmt, str::FromStr, sync::Arc};
 
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize, de::Error as _};
 
 use crate::{Tag, limits::KEY_BYTES_MAX, model::tag::is_key};
 
-/// Longest boundary id, in bytes after escaping: with `fence#` before it, or `$Progress-0#` in the
-/// index, it is a partition key.
+/// Longest boundary id, in bytes after escaping. With the prefix `fence#`, or `$Progress-0#` in the index, the id is
+/// a partition key.
 pub const BOUNDARY_BYTES_MAX: usize = KEY_BYTES_MAX - "$Progress-0#".len();
 
 /// The partition of events without tags.
 const TAGLESS: &str = "dcb";
-/// In place of a tag's key, where a boundary holds all events of a type.
+/// Replaces a tag's key in the boundary of all events of a type.
 const TYPE_KEY: &str = "$type";
-/// What can join the values of a composite partition. Its values escape all of them, so that two
-/// types which join the same keys by different ones never share an id.
+/// Characters that can join the values of a composite partition. The values escape all of them. So two types that
+/// join the same keys with different separators never share an id.
 const SEPARATORS: &[char] = &['/', '|', '~', ','];
 
-/// The escaped name of one boundary. The forms can't collide, whatever the values:
+/// The escaped name of one boundary. The forms never collide, for any values:
 ///
 /// | boundary | id |
 /// |---|---|
@@ -62,7 +62,7 @@ impl BoundaryId {
         Self(id.into())
     }
 
-    /// The composite tag: all of `tags`, sorted by key and value, each once.
+    /// The composite tag: all of `tags`, sorted by key and value, without repeats.
     pub fn composite(tags: &[Tag]) -> Self {
         let mut tags: Vec<&Tag> = tags.iter().collect();
         tags.sort_unstable();
@@ -87,22 +87,22 @@ impl BoundaryId {
         Self::tag(TYPE_KEY, name)
     }
 
-    /// What the id names; `None` for a text that is not the id of a boundary.
+    /// Decodes the id; `None` if the text is not the id of a boundary.
     pub fn decode(&self) -> Option<Boundary> {
         let boundary = decode(self.as_str())?;
-        // Only what is written exactly as it would be encoded is an id.
+        // The text is an id only if encoding gives the same text again.
         (boundary.id() == *self).then_some(boundary)
     }
 
-    /// Whether it can be a partition of the DCB log: of the partitions of all logs, only those are
-    /// `dcb`, or have a `:` and no `#`.
+    /// Whether it can be a partition of the DCB log. Of the partitions of all logs, only the DCB log's are `dcb`, or
+    /// have a `:` and no `#`.
     #[must_use]
     pub fn is_of_dcb_log(&self) -> bool {
         *self.0 == *TAGLESS || (self.0.contains(':') && !self.0.contains('#'))
     }
 
-    /// The id of the stream that it is a partition of, without the store or the category before it; `None` for a
-    /// partition of the DCB log.
+    /// The id of the stream for this partition, without the store or the category before it; `None` for a partition
+    /// of the DCB log.
     #[must_use]
     pub fn stream_id(&self) -> Option<String> {
         if let Some((_, id)) = self.0.split_once('#') {
@@ -117,7 +117,7 @@ impl BoundaryId {
     /// The id of the stream, as a value of this type.
     ///
     /// # Errors
-    /// It is no partition of a stream, or the id is none of the type.
+    /// It is not a partition of a stream, or the id is not valid for the type.
     pub(crate) fn id_of_stream<T: FromStr<Err: fmt::Display>>(
         &self,
     ) -> Result<T, serde_json::Error> {
@@ -168,8 +168,8 @@ fn push_tag(id: &mut String, key: &str, value: &str) {
     push_escaped(id, value, &[]);
 }
 
-/// `value` with every character percent-encoded that separates the parts of an id: `% # : /` and
-/// control characters. Injective, so no value can be read as another boundary.
+/// Percent-encodes every character of `value` that separates the parts of an id: `% # : /` and control characters.
+/// The encoding is injective, so a value can't be read as another boundary.
 pub fn escape(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     push_escaped(&mut escaped, value, &[]);
@@ -186,14 +186,14 @@ fn push_escaped(id: &mut String, value: &str, separators: &[char]) {
     }
 }
 
-/// What a boundary's id names.
+/// The decoded id of a boundary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Boundary {
-    /// Every event that carries the tag, or that it partitions.
+    /// Every event that carries the tag, or that the tag partitions.
     Tag(Tag),
-    /// The partition of several tags, in declared order, and what joins their values.
+    /// The partition of several tags, in declared order, and the separator of their values.
     CompositePartition(Vec<Tag>, char),
-    /// The events whose whole set of tags this is, sorted.
+    /// The events that have exactly this set of tags, sorted.
     Composite(Vec<Tag>),
     /// The events without tags.
     Tagless,
@@ -202,7 +202,7 @@ pub enum Boundary {
 }
 
 impl Boundary {
-    /// Its id.
+    /// The id of the boundary.
     pub fn id(&self) -> BoundaryId {
         match self {
             Self::Tag(tag) => BoundaryId::tag(&tag.key, &tag.value),
@@ -249,7 +249,7 @@ fn tag(key: &str, escaped: &str) -> Option<Tag> {
     if is_key(key) { Some(Tag::new(key.to_owned(), unescape(escaped)?)) } else { None }
 }
 
-/// The inverse of [`escape`]; `None` if the bytes are no text.
+/// The inverse of [`escape`]; `None` if the bytes are not valid text.
 pub fn unescape(escaped: &str) -> Option<String> {
     percent_decode_str(escaped).decode_utf8().ok().map(Cow::into_owned)
 }
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_boundary_is_called_is_not_decoded() {
+    fn a_text_that_names_no_boundary_is_not_decoded() {
         for id in [
             "",
             "dcB",

@@ -1,4 +1,4 @@
-//! What surrounds a command on its way to a decision.
+//! The context in which a command is decided.
 
 use std::fmt::Display;
 
@@ -8,24 +8,26 @@ use sha2::{Digest, Sha256};
 
 use crate::{LimitExceeded, Metadata, Name, Principal, PrincipalKind, Rejected, escape, limits};
 
-/// What a decision may know besides the events: a decision that needs the time takes it from here.
+/// Facts for a decision besides the events. A decision that needs the time takes it from here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandContext {
-    /// The time of the writer's clock, in milliseconds since 1970, or that of the newest event that the decision has
-    /// read, if that is later. An event more than a minute ahead of the clock ([`AHEAD_MAX_MS`](crate::AHEAD_MAX_MS))
-    /// does not count. It lies in the future of the decision, so take an age with `saturating_sub`.
+    /// The time of the writer's clock, in milliseconds since 1970. If the newest event that the decision has read is
+    /// later, it is the time of that event. An event more than a minute ahead of the clock
+    /// ([`AHEAD_MAX_MS`](crate::AHEAD_MAX_MS)) does not count. Such an event lies in the future of the decision, so
+    /// compute an age with `saturating_sub`.
     pub now_ms: u64,
-    /// Names this command.
+    /// The id of this command.
     pub command_id: String,
-    /// Who gives it, if known. For a reaction that is the principal of the event that it reacts to.
+    /// Who gives the command, if known. For a reaction it is the principal of the event that caused the reaction.
     pub principal: Option<Principal>,
-    /// Whether the stack gives it itself, as a reaction or at its time. Then the principal is who caused it.
+    /// Whether the stack itself gives the command, as a reaction or at its time. Then the principal is the person or
+    /// program that caused it.
     pub is_of_stack: bool,
 }
 
 impl CommandContext {
-    /// Whether the caller is a person, and another one than `owner`. People are the subjects of tokens of the issuer with
-    /// the alias `main`, and nobody with another token is one of them. Programs, callers who sign with IAM, and the stack
+    /// Whether the caller is a person other than `owner`. People are the subjects of tokens of the issuer with the
+    /// alias `main`; the subjects of other tokens are not people. Programs, callers who sign with IAM, and the stack
     /// itself act for everybody.
     #[must_use]
     pub fn is_other_person(&self, owner: &impl Display) -> bool {
@@ -34,39 +36,38 @@ impl CommandContext {
     }
 }
 
-/// A command's surroundings: who, when, why, and how often it may take effect.
+/// The context of a command: who gave it, when, why, and how often it may take effect.
 #[derive(Clone, Debug, Default)]
 pub struct Envelope {
-    /// What the decision may know.
+    /// Facts for the decision.
     pub context: CommandContext,
     /// The metadata of each event of the command.
     pub metadata: Metadata,
     /// With a key, the command takes effect once, however often it is sent.
     pub idempotency_key: Option<String>,
-    /// When the event was recorded that caused the command, in milliseconds since 1970: the command's
-    /// events are later.
+    /// The time of the event that caused the command, in milliseconds since 1970. The command's events are later.
     pub cause_ms: Option<u64>,
-    /// When to give up, in milliseconds since 1970; `None` leaves it to the log's own bounds.
+    /// When to give up, in milliseconds since 1970. With `None`, the log's own limits decide.
     pub deadline_ms: Option<u64>,
 }
 
 impl Envelope {
-    /// The same for a command of this slice without a key: its events name the slice.
+    /// The envelope for a command of this slice without a key. Its events name the slice.
     #[must_use]
     pub fn written_by(&self, slice: &str) -> Self {
         let [_, mark, _] = CommandRecord::MARKS;
         self.clone().with(mark, slice.to_owned())
     }
 
-    /// The same for a command whose events are its record: they carry its marks.
+    /// The envelope for a command whose events are its record. They carry its marks.
     #[must_use]
     pub fn marked(&self, record: &CommandRecord) -> Self {
         let [.., sha256] = CommandRecord::MARKS;
         self.of_command(record, sha256)
     }
 
-    /// The same for a command whose record is an item: its events say what the item says, so that a copy of them has
-    /// the item too.
+    /// The envelope for a command whose record is an item. Its events repeat the item's contents, so that a copy of
+    /// them can restore the item.
     #[must_use]
     pub fn itemized(&self, record: &CommandRecord) -> Self {
         self.of_command(record, CommandRecord::ITEM)
@@ -79,7 +80,7 @@ impl Envelope {
         with_key.with(slice, of.to_string()).with(hash, sha256.clone())
     }
 
-    /// The same for the events that a rejection leaves.
+    /// The envelope for the events that a rejection leaves.
     #[must_use]
     pub fn rejected(&self, rejected: &Rejected) -> Self {
         let rejected = serde_json::to_string(rejected).expect("texts are keys of its maps");
@@ -92,19 +93,19 @@ impl Envelope {
     }
 }
 
-/// How long a repeat of a caller's command is recognized at least, in seconds: longer than a queue keeps a message (14
-/// days), so that a message taken from a dead-letter queue is.
+/// How long a repeat of a caller's command is recognized at least, in seconds. A queue keeps a message for 14 days,
+/// so a message taken from a dead-letter queue is still recognized.
 pub const KEY_KEPT_SECONDS: u64 = 15 * 24 * 3_600;
 
 /// Identifies a command that takes effect once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandRecord {
-    /// The slice; equal keys of different slices are different keys.
+    /// The slice. Equal keys of different slices are different keys.
     pub slice: Name,
     /// The caller's idempotency key.
     pub key: String,
-    /// SHA-256 of the command in canonical JSON, in hexadecimal. It tells a repeat from another command. Empty in a copy
-    /// whose events do not have it, as those of older versions.
+    /// SHA-256 of the command in canonical JSON, in hexadecimal. It distinguishes a repeat from another command. It
+    /// is empty in copies of events that lack it, such as events of older versions.
     pub sha256: String,
 }
 
@@ -115,8 +116,8 @@ impl CommandRecord {
         Self { slice: slice.into(), key: key.to_owned(), sha256 }
     }
 
-    /// The record of the command that wrote the event with this metadata, if it may be an item. Events of older versions
-    /// do not say whether their command had a key, so they count too.
+    /// The record of the command that wrote the event with this metadata, if the record may be an item. Events of
+    /// older versions do not show whether their command had a key, so they count too.
     #[must_use]
     pub fn of_item(metadata: &Metadata) -> Option<Self> {
         let [key, slice, sha256] = Self::MARKS.map(|mark| metadata.text(mark));
@@ -128,36 +129,36 @@ impl CommandRecord {
     /// The id of its item in the DCB log, unique among commands.
     ///
     /// # Errors
-    /// It is longer than a key may be.
+    /// The id is longer than a key may be.
     pub fn id(&self) -> Result<String, LimitExceeded> {
         let id = format!("command#{}#{}", self.slice, escape(&self.key));
         limits::key("the idempotency key", &id)?;
         Ok(id)
     }
 
-    /// Whether the key is that of a reaction or a due. A lane that is retried or a dead letter that is redriven repeats it
-    /// after any time, so such a key is never forgotten.
+    /// Whether the key belongs to a reaction or a due. A retried lane or a redriven dead letter can repeat such a key
+    /// after any time, so it is never forgotten.
     #[must_use]
     pub fn is_of_event(&self) -> bool {
         self.key.starts_with(REACTION)
     }
 
-    /// The marks in the metadata of events that are the record of their command: the caller's key; the slice, for equal
-    /// keys of different slices are different keys; the hash of the command. [`CommandRecord::wrote`] knows the events by
-    /// them. Other events have the first two as well, and lack the hash.
+    /// The marks in the metadata of events that are the record of their command: the caller's key, the slice (equal
+    /// keys of different slices are different keys), and the hash of the command. [`CommandRecord::wrote`] recognizes
+    /// the events by them. Other events have the first two marks as well, but not the hash.
     pub const MARKS: [&'static str; 3] = ["commandId", "slice", "commandSha256"];
 
-    /// The mark of events whose record is an item: the hash of their command. It has another name than the mark of
-    /// events that are the record. So no decision takes some of the events for all of them.
+    /// The mark of events whose record is an item: the hash of their command. Its name differs from the mark of
+    /// events that are the record. So a decision can't take some of the events for the whole record.
     pub const ITEM: &'static str = "itemSha256";
 
-    /// The mark of events that a rejection left: why the command was rejected, as JSON.
+    /// The mark of events that a rejection left: the rejection as JSON.
     pub const REJECTION: &'static str = "refusal";
 
-    /// Whether an event is the command's whose metadata has these texts.
+    /// Whether this command wrote the event whose metadata `text` returns.
     ///
     /// # Errors
-    /// The event is another command's of the slice, under the same key.
+    /// Another command of the slice wrote the event under the same key.
     pub fn wrote<'m>(&self, text: impl Fn(&str) -> Option<&'m str>) -> Result<bool, KeyReused> {
         let [Some(key), Some(slice), Some(sha256)] = Self::MARKS.map(text) else {
             return Ok(false);
@@ -171,10 +172,10 @@ impl CommandRecord {
         }
     }
 
-    /// Checks that the item under this key is of this command, by the hash that it has. `first` is its first event.
+    /// Checks by the hash that the item under this key belongs to this command. `first` is the item's first event.
     ///
     /// # Errors
-    /// It is another command's, or does not say whose.
+    /// The item belongs to another command, or has no hash.
     pub fn check(
         &self,
         sha256: &str,
@@ -190,16 +191,16 @@ impl CommandRecord {
     }
 }
 
-/// The key of the command about this thing to which the event with this id leads. Its length is the same
-/// for all ids and things. It has a `/`, which keys of callers can't have.
+/// The key of the command that the event with this id causes about this thing. All such keys have the same length.
+/// They have a `/`, which keys of callers can't have.
 #[must_use]
 pub fn reaction_key(event_id: &str, about: &str) -> String {
-    // As JSON, so that no other pair has the same text.
+    // JSON gives every pair a different text.
     let pair = canonical_json(&[event_id, about]);
     format!("{REACTION}{}", sha256(&pair))
 }
 
-/// What the keys of reactions begin with.
+/// Prefix of the keys of reactions.
 pub(crate) const REACTION: &str = "reaction/";
 
 pub(crate) fn sha256(text: &str) -> String {
@@ -212,8 +213,8 @@ pub(crate) fn sha256(text: &str) -> String {
 pub struct KeyReused {
     /// The key.
     pub key: String,
-    /// The first event under the key, if the log can't say whether it is of the same command: an older version has written
-    /// it, and it was copied.
+    /// The first event under the key, if the log can't tell whether it belongs to the same command. This happens if
+    /// an older version has written the event and it was copied.
     pub event: Option<String>,
 }
 
@@ -227,15 +228,15 @@ fn of(event: Option<&str>) -> String {
     }
 }
 
-/// JSON with sorted keys, without nulls and without white space: equal values have equal texts, and a
-/// new field that is `None` changes nothing. Nulls in a list have a place and stay.
+/// JSON with sorted keys, and without nulls and white space. Equal values have equal texts, and a new field that is
+/// `None` changes nothing. Nulls in a list stay, because they have a place.
 pub fn canonical_json(value: &impl Serialize) -> String {
     let value = serde_json::to_value(value).expect("commands are maps with text keys");
     sorted(value).to_string()
 }
 
-/// Sorts by hand: with serde_json's `preserve_order`, which any crate of a build can switch on,
-/// maps keep the order of insertion.
+/// Sorts explicitly: maps keep the order of insertion with serde_json's `preserve_order`, and any crate of a build
+/// can turn that on.
 fn sorted(value: Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -256,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_marks_of_a_command_tell_its_events_from_all_others() {
+    fn the_marks_of_a_command_identify_its_events() {
         let record =
             |slice: &'static str, key, n: u32| CommandRecord::new(slice, key, &json!({ "n": n }));
         let mine = record("rename", "k", 1);
@@ -271,13 +272,13 @@ mod tests {
         // A command without a key may have an id that is a key of another command.
         let unmarked = Envelope::default().with("commandId", "k".to_owned()).written_by("rename");
         assert_eq!(mine.wrote(|mark| unmarked.metadata.text(mark)), Ok(false));
-        // An event whose record is an item is no record, and a record needs no item.
+        // An event whose record is an item is not a record itself, and events that are the record need no item.
         let [marked, itemized] = [Envelope::marked, Envelope::itemized]
             .map(|with| with(&Envelope::default(), &mine).metadata);
         assert_eq!(mine.wrote(|mark| itemized.text(mark)), Ok(false));
         assert_eq!(CommandRecord::of_item(&marked), None);
         assert_eq!(CommandRecord::of_item(&itemized), Some(mine.clone()));
-        // Nobody can say whether an older event is of the same command.
+        // An older event does not show whether it belongs to the same command.
         let older = CommandRecord::of_item(&unmarked.metadata).expect("it may have had a key");
         let check = |sha256: &str| mine.check(sha256, || Some("a:b/3".to_owned()));
         assert_eq!(check(&mine.sha256), Ok(()));
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_of_a_reaction_is_short_and_of_one_event_and_thing() {
+    fn the_key_of_a_reaction_is_short_and_unique_to_event_and_thing() {
         let key = reaction_key("e/1", "productId:lamp");
         assert_eq!(key, reaction_key("e/1", "productId:lamp"));
         assert_ne!(key, reaction_key("e/2", "productId:lamp"));

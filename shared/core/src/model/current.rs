@@ -1,7 +1,7 @@
-//! An event in the newest shape of its type: what every reader of events takes.
+//! An event in the newest shape of its type. All readers of events take this type.
 //!
-//! Only a catalog makes it, by the upcasts of the type. So no reader can meet a payload of an older version, and none
-//! takes one of a newer version for its own.
+//! Only a catalog creates it, by the upcasts of the type. So a reader never gets a payload of an older version, and
+//! never takes one of a newer version for its own.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use crate::{SequencedEvent, UpcastError, Upcasts};
 
-/// An event whose payload has the newest version that the catalog knows of its type. It can be read as the event that
-/// it is of. Only [`Catalog::current`](crate::Catalog::current), [`Catalogs::current`](crate::Catalogs::current) and
-/// [`Cause::current`](crate::Cause::current) make it.
+/// An event whose payload has the newest version that the catalog knows for its type. It can be decoded as its event
+/// type. Only [`Catalog::current`](crate::Catalog::current), [`Catalogs::current`](crate::Catalogs::current) and
+/// [`Cause::current`](crate::Cause::current) create it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Current<'e, E: Clone = SequencedEvent>(Cow<'e, E>);
 
@@ -42,10 +42,10 @@ pub trait Reads: Sized {
     fn decode(event: &Current<'_>) -> Result<Self, serde_json::Error>;
 }
 
-/// What has a payload of some version.
+/// A type with a versioned payload.
 pub(crate) trait Versioned: Clone {
     fn id(&self) -> String;
-    /// The type, and the version of it that the payload has.
+    /// The event type, and the version of the payload.
     fn shape(&self) -> (&str, u32);
     fn payload(&mut self) -> (&mut u32, &mut Value);
 }
@@ -76,7 +76,7 @@ impl From<SequencedEvent> for Cow<'_, SequencedEvent> {
     }
 }
 
-/// The event by the upcasts of its type. One of the newest version is not copied.
+/// Upcasts the event to the newest version of its type. An event of the newest version is not copied.
 pub(crate) fn current<'e, E: Versioned>(
     event: Cow<'e, E>,
     upcasts: Upcasts,
@@ -99,7 +99,7 @@ pub(crate) fn current<'e, E: Versioned>(
     Ok(Current(Cow::Owned(event)))
 }
 
-/// Why an event has no shape that this program knows.
+/// The reason why an event has no shape that this program knows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CurrentError {
     /// A newer program has written it.
@@ -110,14 +110,14 @@ pub enum CurrentError {
     Upcast {
         /// Its id: partition and slot.
         event: String,
-        /// Why.
+        /// The failure.
         #[source]
         source: UpcastError,
     },
 }
 
-/// A newer program has written the event, as during a deploy or before a roll-back. Nobody can say what it means, so
-/// nothing is decided and nothing is passed over. The program of then can read it.
+/// A newer program has written the event, as happens during a deploy or before a roll-back. This program can't know
+/// its meaning, so it decides nothing and skips nothing. The newer program can read the event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "event {event} has version {version} of {event_type}, and this program knows the versions up to {known}; deploy one \

@@ -1,4 +1,4 @@
-//! Events: what a context declares, what a slice writes, what a log returns.
+//! Events: declared by a context, written by a slice, returned by a log.
 
 use std::borrow::Cow;
 
@@ -16,14 +16,14 @@ pub trait Event: Serialize + DeserializeOwned + JsonSchema {
     const NAME: &'static str;
     /// Name, tags and scopes.
     const SCHEMA: EventSchema;
-    /// What makes its older payloads those of its newest version.
+    /// The upcasts from its older payloads to its newest version.
     const UPCASTS: Upcasts = Upcasts::NONE;
 
     /// The tags of this event, in the order of its fields.
     fn tags(&self) -> Vec<Tag>;
 }
 
-/// What the catalog knows about an event type.
+/// The catalog's knowledge of an event type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSchema {
     /// Type name, unique in the stack: `OrderPlaced`.
@@ -34,16 +34,16 @@ pub struct EventSchema {
     pub separator: char,
     /// Whether some decision reads the type by its whole set of tags.
     pub read_as_composite: bool,
-    /// Whether some decision reads the type alone, whatever the tags, because its command has no tag that
-    /// the type carries. All events of the type then share one hot fence. It takes at most about a thousand
-    /// appends a second, and each append conflicts with every decision under way.
+    /// Whether a decision reads the type alone, with any tags, because its command has no tag that the type carries.
+    /// All events of the type then share one hot fence. It takes at most about a thousand appends a second, and each
+    /// append conflicts with every decision under way.
     pub read_by_type: bool,
-    /// Whether a fence of its partition counts the type. A decision that writes to other partitions, and
-    /// reads nothing else of this one, then depends on that fence and not on the partition's other events.
+    /// Whether a fence of its partition counts the type. If a decision writes to other partitions, and reads no other
+    /// types of this one, it depends on that fence and not on the partition's other events.
     pub fenced: bool,
-    /// What makes its older payloads those of its newest version, whose number follows from them.
+    /// The upcasts from its older payloads to its newest version. Their number determines the newest version.
     pub upcasts: Upcasts,
-    /// Whether it is only read: no slice writes it any more.
+    /// Whether the type is only read, because no slice writes it any more.
     pub retired: bool,
 }
 
@@ -56,15 +56,15 @@ pub struct TagSchema {
     pub partition: bool,
     /// Whether decisions read all events with the tag, in any partition.
     pub cross_partition: bool,
-    /// Whether a cross-partition tag is read by index items, which can be read strongly. A tag that can have
-    /// several values in an event always is.
+    /// Whether a cross-partition tag is read by index items, which can be read strongly. A tag that can have several
+    /// values in an event is always read so.
     pub strong: bool,
     /// Whether it can have several values (a list).
     pub many: bool,
     /// Whether it always has a value.
     pub required: bool,
-    /// Whether it is computed, and so not the field of its key. A log of single streams leaves the field of the
-    /// partition tag out of the payload, since the stream's name says it, and no other.
+    /// Whether the tag is computed, and so is not the field of its key. A log of single streams leaves the field of
+    /// the partition tag out of the payload, because the stream's name contains it. Computed tags are not left out.
     pub computed: bool,
 }
 
@@ -74,24 +74,24 @@ pub struct NewEvent {
     /// Type name.
     #[serde(rename = "type")]
     pub event_type: Name,
-    /// What it is about.
+    /// The things that the event is about.
     pub tags: Vec<Tag>,
     /// The payload.
     pub data: Value,
 }
 
-/// The event would be in the log for ever, and nobody could read it.
+/// The event can't be read back from its JSON. In a log it would be unreadable for ever.
 #[derive(Debug, thiserror::Error)]
 #[error("an event of type {event_type} can't be read back from its JSON")]
 pub struct EventError {
     /// The event type.
     pub event_type: Name,
-    /// Why it can't be written as JSON, or why its JSON can't be read.
+    /// The reason why it can't be written as JSON, or why its JSON can't be read.
     pub source: serde_json::Error,
 }
 
 impl NewEvent {
-    /// The event as it is written. Its JSON is read back first: JSON can't hold every value (NaN becomes
+    /// The event as a log stores it. Its JSON is read back first, because JSON can't hold every value (NaN becomes
     /// null, an integer has 64 bits), and a log keeps its events for ever.
     ///
     /// # Errors
@@ -105,14 +105,15 @@ impl NewEvent {
 }
 
 impl EventSchema {
-    /// The fields that the name of an event's stream says: those that are marked `#[tag(partition)]`. A computed tag is no
+    /// The fields in the name of an event's stream: all fields marked `#[tag(partition)]`. A computed tag is not a
     /// field.
     pub fn of_stream(&self) -> impl Iterator<Item = &str> {
         let tags = self.tags.iter().filter(|tag| tag.partition && !tag.computed);
         tags.map(|tag| &*tag.key)
     }
 
-    /// Leaves out of a payload what the name of the event's stream says, if its JSON is the id of the stream.
+    /// Removes the field from a payload that is in the name of the event's stream, if its JSON is the id of the
+    /// stream.
     pub fn leave_out_id(&self, id: &str, data: &mut Value) {
         let Some(fields) = data.as_object_mut() else { return };
         for key in self.of_stream() {
@@ -130,16 +131,16 @@ impl From<SequencedEvent> for NewEvent {
     }
 }
 
-/// For facts that are stated in code, such as in cases. Panics if the event can't be read back.
+/// For facts in code, such as in cases. Panics if the event can't be read back.
 impl<E: Event> From<E> for NewEvent {
     fn from(event: E) -> Self {
         Self::new(&event).unwrap_or_else(|error| panic!("{error}: {}", error.source))
     }
 }
 
-/// Does something with types of events, with the types themselves.
+/// Visits the Rust types of events.
 pub trait EventVisitor {
-    /// A type of events.
+    /// Visits one type of events.
     fn event<E: Event>(&mut self);
 }
 
@@ -156,40 +157,40 @@ pub trait Writes: Send {
     /// Shows each of their types to a visitor.
     fn visit(visitor: &mut impl EventVisitor);
 
-    /// The event, ready for a log.
+    /// Converts the event for a log.
     ///
     /// # Errors
-    /// It can't be read back.
+    /// The event can't be read back.
     fn to_event(&self) -> Result<NewEvent, EventError>;
 }
 
-/// An event with its place in a log, whichever log that is.
+/// An event with its place in any log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SequencedEvent {
-    /// The partition that stores it: of the DCB log, or the stream of a log of single streams.
+    /// The partition that stores it: a partition of the DCB log, or the stream in a log of single streams.
     pub partition: BoundaryId,
-    /// Its number among the events of its partition, which have no gaps. The DCB log and the aggregate
-    /// log count from 1, the document log from 0.
+    /// Its number among the events of its partition, which have no gaps. The DCB log and the aggregate log count from
+    /// 1, the document log from 0.
     pub slot: u64,
-    /// When it was recorded, in milliseconds since 1970. In the DCB log, and for what decisions append to the aggregate
-    /// log, it is later than everything before it in its boundaries. It is also later than what its writer had read
-    /// elsewhere, unless that lies more than a minute ahead of the writer's clock. Otherwise it is the time of the
-    /// writer's clock. 0 where another writer's time can't be read.
+    /// The time when it was recorded, in milliseconds since 1970. In the DCB log, and for decisions' appends to the
+    /// aggregate log, it is later than every earlier event in its boundaries. It is also later than the events that
+    /// its writer had read elsewhere, unless they lie more than a minute ahead of the writer's clock. Otherwise it is
+    /// the time of the writer's clock. It is 0 if another writer's time can't be read.
     pub at: u64,
-    /// How many events of the same append follow in the partition; 0 in the document log, and where another writer does
-    /// not say it.
+    /// The number of events of the same append that follow in the partition. It is 0 in the document log, and if
+    /// another writer does not store it.
     pub rest: u64,
     /// Type name.
     pub event_type: String,
     /// The context that declares the type.
     pub context: String,
-    /// What it is about.
+    /// The things that it is about.
     pub tags: Vec<Tag>,
-    /// The version of its type that the payload has, from 1 on.
+    /// The version of its payload, from 1 on.
     pub version: u32,
-    /// The payload, as it is stored. [`Catalog::current`](crate::Catalog::current) has it in its newest shape.
+    /// The payload as stored. [`Catalog::current`](crate::Catalog::current) returns it in its newest shape.
     pub data: Value,
-    /// What travels beside the payload.
+    /// Data beside the payload.
     pub metadata: Metadata,
 }
 
@@ -200,8 +201,8 @@ impl SequencedEvent {
         format!("{}/{}", self.partition, self.slot)
     }
 
-    /// A slot that no event has, and none will have: other writers of a table leave such gaps. It is of no type that a
-    /// decision reads. `at` is the time of the event before it.
+    /// A slot without an event, which stays empty: other writers of a table leave such gaps. Decisions read no events
+    /// of its type. `at` is the time of the event before it.
     #[must_use]
     pub fn gap(partition: BoundaryId, slot: u64, at: u64) -> Self {
         Self {
@@ -218,7 +219,7 @@ impl SequencedEvent {
         }
     }
 
-    /// What a read shows of it if its type is not asked for: it takes its slot, and tells the marks of its command.
+    /// The event as a read shows it if the plan does not include its type: its slot and the marks of its command.
     #[must_use]
     pub fn place_only(self) -> Self {
         let mut metadata = Metadata::default();
@@ -230,7 +231,8 @@ impl SequencedEvent {
         Self { tags: Vec::new(), data: Value::Null, metadata, ..self }
     }
 
-    /// What a read of an index shows of it: neither its metadata nor [`SequencedEvent::rest`], whatever the index has.
+    /// The event as a read of an index shows it: without its metadata and [`SequencedEvent::rest`], even if the index
+    /// has them.
     #[must_use]
     pub fn of_index(self) -> Self {
         Self { rest: 0, metadata: Metadata::default(), ..self }
@@ -242,7 +244,7 @@ impl SequencedEvent {
         Place { at: self.at, partition: self.partition.clone(), slot: self.slot }
     }
 
-    /// When it was recorded: RFC 3339, UTC, milliseconds.
+    /// The time when it was recorded: RFC 3339, UTC, milliseconds.
     #[must_use]
     pub fn recorded_at(&self) -> String {
         rfc3339(self.at)
@@ -256,7 +258,7 @@ impl SequencedEvent {
     }
 }
 
-/// Names one event of an answer.
+/// Refers to one event of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
 pub struct EventRef {
     /// Type name.
@@ -316,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_partition_tells_the_log_and_the_id_of_the_stream() {
+    fn the_partition_determines_the_log_and_the_id_of_the_stream() {
         for (partition, is_of_dcb_log, stream_id) in [
             ("dcb", true, None),
             ("orderId:o-1", true, None),

@@ -1,4 +1,4 @@
-//! Which log a context is on.
+//! The kinds of logs.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,8 +20,8 @@ pub enum LogKind {
 }
 
 impl LogKind {
-    /// The log of a partition: of the partitions of all logs, only an aggregate's has a `#`, and a document's stream is
-    /// escaped.
+    /// The log of a partition. Of the partitions of all logs, only an aggregate's has a `#`, and a document's stream
+    /// is escaped.
     #[must_use]
     pub fn of(partition: &BoundaryId) -> Self {
         match () {
@@ -62,7 +62,7 @@ impl LogKind {
     }
 }
 
-/// A log, by the name that a context has for it, such as the `Dcb` of the DCB log's crate.
+/// A log, by its name in a context, such as the `Dcb` of the DCB log's crate.
 pub trait LogName: 'static {
     /// The log.
     const KIND: LogKind;

@@ -1,20 +1,20 @@
-//! Lanes: which events are handled one after another.
+//! Lanes: events of one lane are handled one after another.
 
 use crate::{BoundaryId, SequencedEvent};
 
-/// Which events are handled one after another, each after the effects of the one before it. Events of different lanes
-/// are handled side by side.
+/// Events of one lane are handled one after another, each after the effects of the one before it. Different lanes are
+/// handled concurrently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// Those of a partition, in the order of their slots.
+    /// The events of a partition, in the order of their slots.
     Partition,
-    /// Those that have the same value of the tag with this key, in the order of the index. That keeps the order within
-    /// each partition. Between partitions it need not be the order of the events' times.
+    /// The events that have the same value of the tag with this key, in the order of the index. The order within each
+    /// partition is kept. The order between partitions may differ from the events' times.
     Tag(&'static str),
 }
 
 impl Lane {
-    /// The lane of an event, by its name. An event without the tag is in the lane of its partition.
+    /// The name of an event's lane. An event without the tag is in the lane of its partition.
     #[must_use]
     pub fn of(self, event: &SequencedEvent) -> BoundaryId {
         let tag = match self {

@@ -6,13 +6,14 @@ use std::str::FromStr;
 use email_address::EmailAddress;
 use ringfence_derive::value;
 
-/// The most bytes of an address, with its domain as it is sent (RFC 5321, 4.5.3.1.3, without brackets).
+/// The most bytes of an address as it is sent, with its domain (RFC 5321, 4.5.3.1.3, without brackets).
 pub const MAIL_ADDRESS_BYTES_MAX: usize = 254;
 
-/// An address that mail can be sent to, as a person has typed it. The name is plain ASCII without quotes. The domain is one
-/// of DNS with at least two parts, and may have letters of any script (IDNA). Only a mail that arrives proves more.
+/// An address for mail, as a person has typed it. The name is plain ASCII without quotes. The domain is a DNS domain
+/// with at least two parts, and may have letters of any script (IDNA). Only a mail that arrives proves more.
 ///
-/// A command takes it, so that no effect fails at it later. `Debug` does not show it, so it gets into no log.
+/// A command takes this type, so that no effect fails later because of the address. `Debug` does not show it, so it
+/// gets into no log.
 #[value]
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(try_from = "String", into = "String")]
@@ -23,7 +24,7 @@ pub const MAIL_ADDRESS_BYTES_MAX: usize = 254;
 ))]
 pub struct MailAddress(String);
 
-/// The text is not an address that mail can be sent to. It does not say which text.
+/// The text is not an address for mail. The error does not contain the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "is not an address for mail: it has the form name@example.com, at most {MAIL_ADDRESS_BYTES_MAX} bytes, and no \
@@ -41,10 +42,10 @@ impl MailAddress {
 
 fn in_ascii(text: &str) -> Option<String> {
     let (name, domain) = text.rsplit_once('@')?;
-    // IDNA drops these, so two texts would be one address.
+    // IDNA drops these, so two texts would mean one address.
     let is_shown =
         !domain.contains(['\u{ad}', '\u{200b}', '\u{200c}', '\u{200d}', '\u{2060}', '\u{feff}']);
-    // A domain without dots is a host of the machine's own network. The last part of an IP address begins with a digit.
+    // A domain without dots is a host of the local network. The last part of an IP address begins with a digit.
     let domain = idna::domain_to_ascii_strict(domain).ok()?;
     let (_, last) = domain.rsplit_once('.')?;
     let is_domain = is_shown && last.starts_with(|c: char| c.is_ascii_alphabetic());

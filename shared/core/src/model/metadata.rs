@@ -1,18 +1,18 @@
-//! Metadata: what travels beside an event's payload.
+//! Metadata: data beside an event's payload.
 
 use std::collections::BTreeMap;
 
 use ringfence_derive::value;
 use serde_json::Value;
 
-/// Metadata by key, in the order of keys. Each key is a top-level attribute of the item, so a key
-/// that any kind of item uses for itself is refused.
+/// Metadata by key, in the order of keys. Each key is a top-level attribute of the item. So keys that any kind of
+/// item uses are refused.
 #[value]
 #[derive(Clone, Debug, Default, PartialEq)]
 #[serde(try_from = "BTreeMap<String, Value>", into = "BTreeMap<String, Value>")]
 pub struct Metadata(BTreeMap<String, Value>);
 
-/// A metadata key that an item uses for itself.
+/// A metadata key that items use themselves.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("metadata key {0:?} is reserved for the log; choose another")]
 pub struct MetadataError(String);
@@ -43,7 +43,7 @@ const RESERVED: [&str; 20] = [
 const RESERVED_PREFIXES: [&str; 2] = ["tag_", "cnt#"];
 
 impl Metadata {
-    /// Whether `key` belongs to the log.
+    /// Whether the log uses `key`.
     pub fn is_reserved(key: &str) -> bool {
         RESERVED.contains(&key) || RESERVED_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
     }
@@ -62,19 +62,20 @@ impl Metadata {
         Ok(())
     }
 
-    /// The key of the version of an event's payload. In the layout of another program the log keeps it in the metadata.
+    /// The key for the version of an event's payload. In the layout of another program, the log keeps the version in
+    /// the metadata.
     pub const SCHEMA: &str = "schema";
 
-    /// What [`Metadata::SCHEMA`] has in the layout of another program; nothing for version 1. It names the type, so that
-    /// no value that another writer has under this key is taken for it.
+    /// The value of [`Metadata::SCHEMA`] in the layout of another program; `None` for version 1. It contains the
+    /// type's name, so that another writer's value under this key is not taken for it.
     #[must_use]
     pub fn schema(event_type: &str, version: u32) -> Option<Value> {
         (version > 1).then(|| serde_json::json!({ event_type: version }))
     }
 
-    /// The metadata in the layout of another program, and the version of the payload, which is 1 where this crate has
-    /// not marked another one. The members of an object are kept as they are. If one of them has a name that the log
-    /// itself uses, or if it is not an object, it becomes one value under `metadata`.
+    /// The metadata in the layout of another program, and the version of the payload. The version is 1 unless this
+    /// crate has marked another one. The members of an object stay as they are. If one of them has a name that the
+    /// log uses, or if the value is not an object, it becomes one value under `metadata`.
     #[must_use]
     pub fn foreign(mut value: Value, event_type: &str) -> (Self, u32) {
         let version = Self::take_version(&mut value, event_type);
@@ -92,7 +93,7 @@ impl Metadata {
         (metadata, version)
     }
 
-    /// Takes the mark of [`Metadata::schema`] away.
+    /// Removes the mark of [`Metadata::schema`], and returns its version.
     fn take_version(value: &mut Value, event_type: &str) -> u32 {
         let version = || {
             let marked = value.get(Self::SCHEMA)?.as_object().filter(|marked| marked.len() == 1)?;
@@ -104,7 +105,7 @@ impl Metadata {
         version
     }
 
-    /// The value under `key`, if it is text.
+    /// The value under `key`, if it is a string.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.0.get(key)?.as_str()
     }

@@ -4,35 +4,36 @@ use std::fmt;
 
 use crate::{CommandRecord, Metadata, model::command::REACTION};
 
-/// Who gave the command of an event, and what wrote the event, as its metadata says.
+/// Who gave the command of an event, and what wrote the event, from its metadata.
 ///
 /// As text: `place-order for jwt:main:ada`, or `record-demand by record-demand for jwt:main:ada` for a reaction. An
-/// event that was written by an older version, or imported, may lack each part.
+/// event that an older version wrote, or that was imported, may lack each part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin<'m> {
     /// The slice that wrote it.
     pub slice: Option<&'m str>,
-    /// The slice, or another part of the stack, that gave the command, if no caller did.
+    /// The slice, or another part of the stack, that gave the command, unless a caller gave it.
     pub by: Option<&'m str>,
     /// The principal that gave the command, or caused the first one of its flow.
     pub principal: Option<&'m str>,
 }
 
 impl Metadata {
-    /// Under this key is the text of the [`Principal`](crate::Principal) that gave the command, or that caused the first
-    /// one of its flow.
+    /// The key for the text of the [`Principal`](crate::Principal) that gave the command, or that caused the first
+    /// command of its flow.
     pub const PRINCIPAL: &'static str = "principal";
-    /// Under this key is what gave the command, if no caller did: the slice that reacts to an event, or another part of
-    /// the stack.
+    /// The key for the slice that reacts to an event, or for another part of the stack that gave the command. Missing
+    /// if a caller gave it.
     pub const BY: &'static str = "by";
-    /// Under this key is the span of the command that wrote the event, as [`Traceparent`](crate::Traceparent) writes it.
+    /// The key for the span of the command that wrote the event, in the format of
+    /// [`Traceparent`](crate::Traceparent).
     pub const TRACEPARENT: &'static str = "traceparent";
 
     /// Who gave the command of the event with this metadata, and what wrote the event.
     #[must_use]
     pub fn origin(&self) -> Origin<'_> {
         let [command_id, slice, _] = CommandRecord::MARKS.map(|mark| self.text(mark));
-        // An older version has not recorded `by`. A command under a key of reactions is a reaction of its slice.
+        // An older version did not record `by`. A command under a reaction's key is a reaction of its slice.
         let is_reaction = command_id.is_some_and(|id| id.starts_with(REACTION));
         let by = self.text(Self::BY).or(slice.filter(|_| is_reaction));
         Origin { slice, by, principal: self.text(Self::PRINCIPAL) }
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_says_who_gave_its_command_and_what_wrote_it_as_far_as_it_is_recorded() {
+    fn the_origin_of_an_event_has_its_recorded_parts() {
         let check = |metadata, expected: &str| {
             let metadata: Metadata = serde_json::from_value(metadata).expect("not reserved");
             assert_eq!(metadata.origin().to_string(), expected);

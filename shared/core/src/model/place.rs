@@ -1,4 +1,4 @@
-//! Where an event stands: in its partition, and among the events of all partitions.
+//! The place of an event: in its partition, and among the events of all partitions.
 
 use std::{fmt, num::ParseIntError, str::FromStr, time::Duration, time::UNIX_EPOCH};
 
@@ -6,10 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::BoundaryId;
 
-/// An event's place in the order in which events are folded: by time, and at one time by partition and
-/// slot. Within a partition this is the order of the slots, since a writer's time is later than that of
-/// the event before. Between partitions it is the order of the writers' clocks, and not of the commits.
-/// As text `<at>/<partition>/<slot>`.
+/// An event's place in fold order: by time, then by partition and slot. Within a partition this is the order of the
+/// slots, because a writer's time is later than the time of the event before. Between partitions it is the order of
+/// the writers' clocks, and not the order of the commits. As text `<at>/<partition>/<slot>`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Place {
@@ -21,7 +20,7 @@ pub struct Place {
     pub slot: u64,
 }
 
-/// A text that names no place.
+/// A text that is not a place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlaceError {
     /// It does not have three parts.
@@ -32,37 +31,36 @@ pub enum PlaceError {
     Number {
         /// The text.
         text: String,
-        /// Which of the two.
+        /// The wrong part: its time or its slot.
         part: &'static str,
-        /// Why.
+        /// The cause.
         source: ParseIntError,
     },
 }
 
-/// Milliseconds since 1970 as RFC 3339 in UTC with exactly three digits of milliseconds, so that the
-/// texts sort by time.
+/// Milliseconds since 1970 as RFC 3339 in UTC. It always has three digits of milliseconds, so the texts sort by time.
 #[must_use]
 pub fn rfc3339(ms: u64) -> String {
     let time = UNIX_EPOCH + Duration::from_millis(ms.min(RFC3339_MS_MAX));
     humantime::format_rfc3339_millis(time).to_string()
 }
 
-/// The last millisecond of the year 9999, after which RFC 3339 has no form.
+/// The last millisecond of the year 9999. RFC 3339 can't express later times.
 const RFC3339_MS_MAX: u64 = 253_402_300_799_999;
 
 impl Place {
-    /// The sort key of the index items that repeat the event, as the digits of a number: its time, and after
-    /// the point what tells it from other events of the same millisecond. The guard of a fence keeps the times
-    /// of its events apart, but not those of events that were recorded before the boundary was declared.
+    /// The sort key of the index items that repeat the event, as the digits of a number: its time, and after the
+    /// point a hash that distinguishes it from other events of the same millisecond. The guard of a fence keeps the
+    /// times of its events apart, except for events that were recorded before the boundary was declared.
     #[must_use]
     pub fn index_position(&self) -> String {
         let bytes = self.partition.as_str().bytes().chain([b'/']).chain(self.slot.to_be_bytes());
-        // No zero at the end, which the store would leave out.
+        // It does not end with a zero, because DynamoDB would drop that.
         format!("{}.{:020}1", self.at, hash(bytes))
     }
 }
 
-/// FNV-1a: every version of every program computes the same.
+/// FNV-1a. Every version of every program must compute the same.
 pub(crate) fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -128,11 +126,11 @@ mod tests {
     }
 
     #[test]
-    fn events_of_one_millisecond_have_index_positions_of_their_own() {
+    fn events_of_one_millisecond_have_different_index_positions() {
         let at = 1_719_100_800_000;
         let places = [place(at, "a:1", 1), place(at, "a:1", 2), place(at, "a:2", 1)];
         let positions = places.map(|place| place.index_position());
-        // What is stored never changes.
+        // Stored values never change.
         let expected = [
             "1719100800000.108132426035399897331",
             "1719100800000.108132393050051051001",

@@ -12,15 +12,15 @@ use std::fmt;
 /// | `iam:user/<name>`, `iam:role/<name>` | a user, or a role in any of its sessions, of the API's account |
 /// | `iam:<account>:user/<name>`, … | the same of another account |
 /// | `direct:<name>` | a direct invoker, by the name that it gives itself |
-/// | any other text | what an event of an older version, or an imported one, says |
+/// | any other text | the text in an event of an older version, or in an imported one |
 ///
-/// The subject of a token is unique only within its issuer. So a rule that compares the id alone also compares
-/// the kind and the issuer, or the text as a whole.
+/// The subject of a token is unique only within its issuer. So a rule that compares the id must also compare the kind
+/// and the issuer, or the whole text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
-    /// What vouches for it.
+    /// The source that vouches for the principal.
     pub kind: PrincipalKind,
-    /// The alias of a token's issuer, or the account of an IAM principal that is of another account than the API.
+    /// The alias of a token's issuer, or the account of an IAM principal from another account than the API's.
     pub issuer: Option<String>,
     /// The subject of the token, the client's id, the name in IAM, or the name that a direct invoker gives itself.
     pub id: String,
@@ -28,23 +28,24 @@ pub struct Principal {
     pub scopes: Vec<String>,
 }
 
-/// What vouches for a principal.
+/// The source that vouches for a principal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrincipalKind {
     /// A token with a subject.
     Jwt,
-    /// A token without a subject: the client is known.
+    /// A token without a subject. The client is known.
     Client,
     /// IAM.
     Iam,
-    /// The direct invoker itself. IAM has let it invoke the function, so let only programs that you trust do so.
+    /// The direct invoker names itself. IAM has let it invoke the function, so let only programs that you trust do
+    /// so.
     Direct,
-    /// Nothing of this stack: the text is from an event of an older version, or from an imported one.
+    /// No source of this stack: the text is from an event of an older version, or from an imported one.
     Other,
 }
 
 impl PrincipalKind {
-    /// What a text of the kind begins with.
+    /// Prefix of the kind's texts.
     fn prefix(self) -> Option<&'static str> {
         match self {
             Self::Jwt => Some("jwt"),
@@ -62,21 +63,21 @@ impl Principal {
         Self { kind, issuer: issuer.map(str::to_owned), id: id.into(), scopes: Vec::new() }
     }
 
-    /// The same with the scopes of its token.
+    /// The principal with the scopes of its token.
     #[must_use]
     pub fn with_scopes<T: Into<String>>(self, scopes: impl IntoIterator<Item = T>) -> Self {
         Self { scopes: scopes.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Whether it is the person that the issuer with the alias `main` names so.
+    /// Whether it is the person with this subject at the issuer with the alias `main`.
     #[must_use]
     pub fn is_person(&self, subject: &impl fmt::Display) -> bool {
         let is_of_main = self.kind == PrincipalKind::Jwt && self.issuer.as_deref() == Some("main");
         is_of_main && self.id == subject.to_string()
     }
 
-    /// Whether it may use what asks for one of these scopes. If there are none, everybody may. Only tokens have scopes:
-    /// what others may use, IAM has said before.
+    /// Whether the principal has one of these scopes. Without scopes, everybody is allowed. Only tokens have scopes;
+    /// for other principals IAM has decided before.
     #[must_use]
     pub fn may_use(&self, scopes: &[&str]) -> bool {
         let is_of_token = matches!(self.kind, PrincipalKind::Jwt | PrincipalKind::Client);
@@ -94,7 +95,7 @@ impl fmt::Display for Principal {
     }
 }
 
-/// The principal whose text this is.
+/// Parses the text of a principal.
 impl From<&str> for Principal {
     fn from(text: &str) -> Self {
         let (prefix, rest) = text.split_once(':').unwrap_or_default();

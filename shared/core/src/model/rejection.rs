@@ -1,20 +1,20 @@
-//! Why a command is rejected: as a slice says it, and as it is answered.
+//! Reasons of a rejection: from the slice, and as the answer has them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Why a decision rejects a command, for a person (`Display`) and for a program: serialised with
-/// `#[serde(tag = "code")]`. Its fields become members of the problem document, so they can't have the
-/// names of its own members. The kit's cases check that.
+/// The reason why a decision rejects a command, for a person (`Display`) and for a program: serialised with
+/// `#[serde(tag = "code")]`. Its fields become members of the problem document, so they can't have the names of the
+/// document's own members. The kit's cases check that.
 pub trait Rejection: std::error::Error + Serialize + Send {}
 
 impl<R: std::error::Error + Serialize + Send> Rejection for R {}
 
-/// The rejection of a slice that rejects nothing.
+/// The rejection type of a slice that rejects nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 pub enum Never {}
 
-/// Why a command is rejected, as it is answered.
+/// The reason of a rejection, as the answer has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rejected {
     /// For a person.
@@ -24,7 +24,7 @@ pub struct Rejected {
 }
 
 impl Rejected {
-    /// A rejection as it is answered.
+    /// Converts a rejection for the answer.
     pub fn of(rejection: &impl Rejection) -> Self {
         let message = rejection.to_string();
         Self { message, rejection: serde_json::to_value(rejection).unwrap_or_default() }

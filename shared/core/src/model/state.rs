@@ -1,31 +1,30 @@
-//! States: what decisions rest on, folded from events.
+//! States: decisions rest on them. They are folded from events.
 
 use crate::{Current, Reads, Snapshots, TYPES_MAX};
 
-/// What a decision rests on: the fold of the events that it reads. Slices can share a state, and a tuple of states is
-/// a state: it reads what they read, and each of them folds its own events.
+/// The basis of a decision: the fold of the events that it reads. Slices can share a state. A tuple of states is a
+/// state, too: it reads the events of all its states, and each state folds its own events.
 ///
 /// The default is the state without events. `evolve` is pure.
 pub trait State: Default + Send {
-    /// The events that it is folded from.
+    /// The events from which the state is folded.
     type Reads: Reads;
 
-    /// How handlers keep it in the log; `None` keeps it only as long as a handler is warm.
+    /// How handlers keep the state in the log. With `None`, only warm handlers keep it.
     const SNAPSHOTS: Option<Snapshots<Self>> = None;
 
     /// The state after one more event.
     ///
-    /// The events of one boundary come in the order in which they were committed. Those of different
-    /// boundaries come by the times of their writers, whose clocks differ: a price that was set after a
-    /// quote can come before it. So the state may not depend on the order of events of different
-    /// boundaries. If a decision needs to know what another one rested on, let the event carry it: the
-    /// quote names its price. The [kit](crate::kit) decides each case in other orders and fails if that
-    /// changes the decision.
+    /// The events of one boundary come in the order of their commits. Events of different boundaries come by the
+    /// times of their writers, whose clocks differ: a price that was set after a quote can come before it. So the
+    /// state must not depend on the order of events of different boundaries. If a decision needs the basis of another
+    /// decision, put it into the event: the quote names its price. The [kit](crate::kit) decides each case in other
+    /// orders and fails if the decision changes.
     #[must_use]
     fn evolve(self, event: Self::Reads) -> Self;
 }
 
-/// A tuple of what several states read: an event is decoded for each of them that reads its type.
+/// The events of a tuple of states. An event is decoded for each state that reads its type.
 macro_rules! tuple {
     ($($name:ident $n:tt),*) => {
         impl<$($name: Reads),*> Reads for ($(Option<$name>,)*) {
@@ -68,10 +67,10 @@ tuple!(A 0, B 1);
 tuple!(A 0, B 1, C 2);
 tuple!(A 0, B 1, C 2, D 3);
 
-/// Where a tuple's list of types is computed.
+/// Computes a tuple's list of types.
 struct Union<T>(std::marker::PhantomData<T>);
 
-/// The names of all lists, each once, and how many they are.
+/// The names in all lists, without repeats, and their number.
 const fn union(lists: &[&[&'static str]]) -> ([&'static str; TYPES_MAX], usize) {
     let (mut types, mut count, mut list) = ([""; TYPES_MAX], 0, 0);
     while list < lists.len() {

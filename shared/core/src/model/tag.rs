@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use ringfence_derive::value;
 
-/// A name in a schema: of an event type, a tag key, a context. For derived types it is part of the program; a
-/// schema that is made at run time owns its names.
+/// A name in a schema: an event type, a tag key, a context. In derived types it is part of the program. A schema that
+/// is created at run time owns its names.
 pub type Name = Cow<'static, str>;
 
 /// `key:value`. Keys match `[a-z][A-Za-z0-9]*` (the [`Catalog`](crate::Catalog) refuses others);
@@ -13,9 +13,9 @@ pub type Name = Cow<'static, str>;
 #[value]
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag {
-    /// What kind of thing: `orderId`.
+    /// The kind of thing: `orderId`.
     pub key: Name,
-    /// Which one: `ord-123`, unescaped.
+    /// The id of the thing: `ord-123`, unescaped.
     pub value: String,
 }
 
@@ -26,7 +26,7 @@ impl Tag {
     }
 }
 
-/// The tags in their order, each once.
+/// The tags in their order, without repeats.
 pub(crate) fn distinct(mut tags: Vec<Tag>) -> Vec<Tag> {
     for n in (1..tags.len()).rev() {
         if tags[..n].contains(&tags[n]) {
@@ -36,8 +36,8 @@ pub(crate) fn distinct(mut tags: Vec<Tag>) -> Vec<Tag> {
     tags
 }
 
-/// Whether `key` can be a tag key: `[a-z][A-Za-z0-9]*`, so that no key contains a character that
-/// separates keys from values or marks a fence, a command or a type.
+/// Whether `key` can be a tag key: `[a-z][A-Za-z0-9]*`. So a key contains no character that separates keys from
+/// values or marks a fence, a command or a type.
 pub(crate) fn is_key(key: &str) -> bool {
     key.starts_with(|c: char| c.is_ascii_lowercase())
         && key.chars().all(|c| c.is_ascii_alphanumeric())
@@ -50,7 +50,7 @@ pub(crate) fn is_key(key: &str) -> bool {
     note = "use an id type, as by `id_type!(OrderId, \"…\")`; mark a field that is not a tag `#[tag(skip)]`"
 )]
 pub trait TagValue {
-    /// The value as text; two different things must have different texts.
+    /// The value as text. Different things must have different texts.
     fn tag_value(&self) -> Cow<'_, str>;
 }
 

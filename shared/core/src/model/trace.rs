@@ -7,10 +7,10 @@ use sha2::{Digest, Sha256};
 
 use crate::{Metadata, canonical_json};
 
-/// Names a span of a trace, as the header `traceparent` of the W3C's Trace Context does.
+/// The id of a span in a trace, in the format of the header `traceparent` of the W3C's Trace Context.
 ///
-/// The span of a command follows from the command's id, so a run and its repeat have the same one, and what is known of
-/// a command is enough to name its span in any later year. Nothing here is random.
+/// The span of a command follows from the command's id. So a run and its repeat have the same span, and the stored
+/// facts of a command are enough to find its span years later. Nothing here is random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traceparent {
     trace: u128,
@@ -18,7 +18,7 @@ pub struct Traceparent {
     sampled: bool,
 }
 
-/// A text that is no `traceparent`.
+/// A text that is not a `traceparent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a traceparent is 00-<32 digits>-<16 digits>-<2 digits>, hexadecimal in lower case, and no id of zeros"
@@ -26,9 +26,9 @@ pub struct Traceparent {
 pub struct TraceparentError;
 
 impl Traceparent {
-    /// The span of the command with this id of this slice. It is in the trace of `parent`. Without a parent it begins a
-    /// trace, whose id follows from the command too. The correlation id does not count for that, because a caller may
-    /// give that of a whole session.
+    /// The span of the command with this id of this slice. It is in the trace of `parent`. Without a parent it begins
+    /// a trace, whose id also follows from the command. The trace does not use the correlation id, because a caller
+    /// may give one id for a whole session.
     #[must_use]
     pub fn of_command(command_id: &str, slice: &str, parent: Option<Self>) -> Self {
         let [span, trace] = ["span", "trace"].map(|part| hash(&[command_id, slice, part]));
@@ -37,14 +37,14 @@ impl Traceparent {
         Self { trace, span: upper(span), sampled }
     }
 
-    /// The span of a run of this span's command that left nothing, in the invocation with this id. The span of the
-    /// command stays free for the run that takes effect.
+    /// The span of a run of this command that left nothing, in the invocation with this id. The span of the command
+    /// stays free for the run that takes effect.
     #[must_use]
     pub fn of_try(self, request_id: &str) -> Self {
         Self { span: upper(hash(&[&self.span_id(), request_id, "try"])), ..self }
     }
 
-    /// The span of a run that handles a batch. It begins a trace.
+    /// The span of a run that handles a batch. It begins a new trace.
     #[must_use]
     pub fn of_batch(function: &str, request_id: &str) -> Self {
         Self::of_command(request_id, function, None)
@@ -68,7 +68,7 @@ impl Traceparent {
         format!("{:016x}", self.span)
     }
 
-    /// Whether the one who began the trace wants its spans to be kept.
+    /// Whether the spans of the trace should be kept. The program that began the trace decides this.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.sampled
@@ -77,7 +77,7 @@ impl Traceparent {
 
 /// The first 16 bytes of the SHA-256 of these texts.
 fn hash(texts: &[&str]) -> u128 {
-    // As JSON, so that no other list has the same text.
+    // JSON gives every list a different text.
     let digest = Sha256::digest(canonical_json(&texts));
     let (first, _) = digest.split_first_chunk().expect("it has 32 bytes");
     u128::from_be_bytes(*first)
@@ -97,7 +97,7 @@ impl fmt::Display for Traceparent {
 impl FromStr for Traceparent {
     type Err = TraceparentError;
 
-    /// Of a version after 00, which may have more fields, the first four count.
+    /// A version after 00 may have more fields; only the first four count.
     fn from_str(text: &str) -> Result<Self, TraceparentError> {
         let mut fields = text.split('-');
         let mut next = |digits: usize| {
@@ -133,7 +133,7 @@ mod tests {
         };
         let flags = |flags: &str| format!("{}{flags}", &CALLER[..53]);
         check(&flags("00"), Some(&flags("00")));
-        // The second bit says how the ids were made.
+        // The second bit describes how the ids were created.
         check(&flags("03"), Some(CALLER));
         for version in ["01", "fe"] {
             let later = CALLER.replacen("00", version, 1);

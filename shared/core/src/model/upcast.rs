@@ -1,8 +1,8 @@
-//! Versions of a type of events: its payloads of older shapes are upcast to the newest one.
+//! Versions of a type of events. Upcasts convert payloads of older shapes to the newest one.
 //!
-//! A version is the shape of a payload, a number from 1 on. An upcast makes the payload of one version that of the next.
-//! It is pure: payload in, payload out. It changes no tag, no partition and no type, and makes one event of one event,
-//! since slots, ids and fences count events as they are stored.
+//! A version is the shape of a payload, numbered from 1. An upcast converts a payload from one version to the next.
+//! It is pure: payload in, payload out. It changes no tag, no partition and no type, and makes exactly one event from
+//! one event, because slots, ids and fences count events as they are stored.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -10,17 +10,17 @@ use std::hash::{Hash, Hasher};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-/// Makes the payload of one version that of the next.
+/// Converts a payload from one version to the next.
 pub type Upcast = fn(Fields) -> Result<Fields, FieldError>;
 
-/// The upcasts of a type, from version 1 on: the type's newest version is one more than they are.
+/// The upcasts of a type, from version 1 on. The type's newest version is their number plus one.
 ///
-/// Two of them are equal if they have the same length, since the address of a function says nothing.
+/// Two values are equal if they have the same length, because addresses of functions can't be compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Upcasts(pub &'static [Upcast]);
 
 impl Upcasts {
-    /// Those of a type whose payload never changed.
+    /// The upcasts of a type whose payload never changed.
     pub const NONE: Self = Self(&[]);
 
     /// The newest version.
@@ -30,7 +30,7 @@ impl Upcasts {
         1 + self.0.len() as u32
     }
 
-    /// A payload of the version `from` in the newest shape.
+    /// Upcasts a payload of the version `from` to the newest version.
     ///
     /// # Errors
     /// An upcast fails.
@@ -82,12 +82,12 @@ impl Hash for Upcasts {
     }
 }
 
-/// The fields of a payload, by their names in JSON, while an upcast changes them.
+/// The fields of a payload by their JSON names, during an upcast.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fields(Map<String, Value>);
 
 impl Fields {
-    /// Whether the field is there. One that is `null` is.
+    /// Whether the field exists. A `null` field exists.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
@@ -96,7 +96,7 @@ impl Fields {
     /// Gives a field another name.
     ///
     /// # Errors
-    /// It is missing, or a field of the other name is there.
+    /// The field is missing, or the other name is taken.
     pub fn rename(&mut self, from: &str, to: &str) -> Result<(), FieldError> {
         if self.has(to) {
             return Err(FieldError::Taken(to.to_owned()));
@@ -113,12 +113,12 @@ impl Fields {
         }
     }
 
-    /// Sets a field, whether it is there or not.
+    /// Sets a field, whether it exists or not.
     pub fn set(&mut self, name: &str, value: impl Into<Value>) {
         self.0.insert(name.to_owned(), value.into());
     }
 
-    /// Replaces the value of a field by what `convert` makes of it, or says why it can't.
+    /// Replaces the value of a field by the result of `convert`. `convert` may fail with a reason.
     ///
     /// # Errors
     /// The field is missing, has another type, or can't be converted.
@@ -134,7 +134,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Takes a field away.
+    /// Removes a field and returns its value.
     ///
     /// # Errors
     /// The field is missing, or has another type.
@@ -148,21 +148,21 @@ impl Fields {
     }
 }
 
-/// Why an upcast fails: the payload does not have the shape of the version that it says.
+/// The reason why an upcast fails: the payload does not have the shape of its version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
-    /// A field is not there.
+    /// A field is missing.
     #[error("field `{0}` is missing")]
     Missing(String),
-    /// A field is there whose name another one is to get.
+    /// The new name of a field is taken.
     #[error("field `{0}` is there already")]
     Taken(String),
-    /// The value of a field is not one of the version.
+    /// The value of a field is not valid in the version.
     #[error("field `{field}`: {why}")]
     Wrong {
         /// The field.
         field: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// The payload has no fields.
@@ -178,7 +178,7 @@ pub struct UpcastError {
     pub event_type: String,
     /// The version whose upcast fails.
     pub version: u32,
-    /// Why.
+    /// The reason.
     pub why: FieldError,
 }
 
@@ -220,7 +220,7 @@ mod tests {
         assert!(text(of_another_type).starts_with("field `name`: invalid type"));
     }
 
-    /// Notes its number, so that the order of a chain shows.
+    /// Notes its number, to show the order of a chain.
     fn note(mut data: Fields, number: u32) -> Result<Fields, FieldError> {
         let mut met: Vec<u32> = data.remove("met")?;
         met.push(number);
@@ -237,7 +237,7 @@ mod tests {
             let data = json!({ "met": [] });
             let met: Vec<u32> = (from..4).collect();
             prop_assert_eq!(CHAIN.apply("Placed", from, data.clone()), Ok(json!({ "met": met })));
-            // By the way of any version between, the result is the same.
+            // The result is the same by way of any version in between.
             let step = step.max(from);
             let (begin, end) = (Upcasts(&CHAIN.0[..step as usize - 1]), CHAIN);
             let there = begin.apply("Placed", from, data).unwrap();

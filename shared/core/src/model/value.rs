@@ -5,19 +5,19 @@ use std::{ops::Deref, str::FromStr};
 use ringfence_derive::value;
 use serde::Deserialize;
 
-/// Longest id, in bytes. That is more than UUIDs and human-made numbers need, and far below the 2,048 bytes
-/// of a DynamoDB key, so that composites of ids fit.
+/// Longest id, in bytes. UUIDs and human-made numbers need less. It is far below the 2,048 bytes of a DynamoDB key,
+/// so that composites of ids fit.
 pub const ID_BYTES_MAX: usize = 64;
 
-/// A validated id: 1 to 64 characters of `A-Z a-z 0-9 . _ -`. Contexts wrap it with
-/// [`id_type!`](crate::id_type), so that an order id is never taken for a product id.
+/// A validated id: 1 to 64 characters of `A-Z a-z 0-9 . _ -`. Contexts wrap it with [`id_type!`](crate::id_type), so
+/// that an order id can't be taken for a product id.
 #[value]
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[serde(try_from = "String")]
 #[schemars(extend("minLength" = 1, "maxLength" = ID_BYTES_MAX, "pattern" = "^[A-Za-z0-9._-]+$"))]
 pub struct Id(String);
 
-/// Why a text is not an id.
+/// The reason why a text is not an id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "an id has 1 to {ID_BYTES_MAX} characters of A-Z a-z 0-9 . _ -, this one {}", found(.0)
@@ -88,9 +88,9 @@ macro_rules! id_type {
     };
 }
 
-/// A text of at most `BYTES_MAX` bytes, for the fields of commands. A longer one is refused with its field and
-/// the limit. The fields of events are plain texts, so that stored events can be read even if commands get
-/// other limits.
+/// A text of at most `BYTES_MAX` bytes, for the fields of commands. A longer text is refused; the error names the
+/// field and the limit. The fields of events are plain strings, so that stored events can be read even if commands
+/// get other limits.
 #[value]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[serde(try_from = "String")]
@@ -101,9 +101,9 @@ pub struct Text<const BYTES_MAX: usize>(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must have at most {limit} bytes, has {found}")]
 pub struct TextError {
-    /// How many bytes it may have.
+    /// The limit in bytes.
     pub limit: usize,
-    /// How many it has.
+    /// The actual number of bytes.
     pub found: usize,
 }
 
@@ -132,8 +132,8 @@ impl<const BYTES_MAX: usize> From<Text<BYTES_MAX>> for String {
     }
 }
 
-/// A list of at most `MAX` values, for the fields of commands. A longer one is refused with its field and the
-/// limit. A list of tag values is a tag of each, as a `Vec` is.
+/// A list of at most `MAX` values, for the fields of commands. A longer list is refused; the error names the field
+/// and the limit. A list of tag values gives a tag for each value, like a `Vec`.
 #[value]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[serde(try_from = "Vec<T>")]
@@ -145,9 +145,9 @@ pub struct List<T, const MAX: usize>(Vec<T>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must have at most {limit} entries, has {found}")]
 pub struct ListError {
-    /// How many entries it may have.
+    /// The limit.
     pub limit: usize,
-    /// How many it has.
+    /// The actual number of entries.
     pub found: usize,
 }
 

@@ -1,7 +1,7 @@
 //! The compiler's errors for wrong code in `tests/derive`.
 //!
-//! The compiler runs on the library as cargo has built it for this program. In a package for such code, cargo would
-//! check all dependencies again.
+//! The compiler runs on the library that cargo has built for this program. If the wrong code were in a package, cargo
+//! would check all dependencies again.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,8 +33,8 @@ fn compile_errors_name_the_fix() {
     assert!(compiled > 0);
 }
 
-/// The file of the library. Builds with other settings may be beside it. The newest one that is older than this program
-/// has the program's sources, because cargo links the program after the library.
+/// The file of the library. Builds with other settings may be beside it. Cargo links the program after the library,
+/// so the newest library that is older than this program has the program's sources.
 fn library() -> PathBuf {
     let modified = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
     let program = env::current_exe().unwrap();
@@ -64,7 +64,7 @@ fn errors(file: &str, library: &Path) -> String {
     let output = compiler.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success(), "{file} is accepted: {said}");
-    // After that come hints on how to ask the compiler for more.
+    // After that, the compiler only gives hints about more output.
     let (errors, _) = said.split_once("\n\nerror: aborting").expect("a count of errors");
     errors.lines().map(line).collect()
 }

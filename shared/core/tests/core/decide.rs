@@ -22,7 +22,7 @@ pub(crate) struct Faulty {
     lags: Mutex<VecDeque<Hidden>>,
     /// Events of other writers, one just before each append and each look.
     intruders: Mutex<VecDeque<NewEvent>>,
-    /// No time is left for a further attempt.
+    /// Whether no time is left for a further attempt.
     is_late: bool,
     calls: Mutex<Vec<String>>,
 }
@@ -57,8 +57,8 @@ impl Faulty {
         self.calls.lock().unwrap().push(call.to_owned());
     }
 
-    /// The calls since. `read` is eventually consistent; a strong read names its boundaries and, for a tail, the slot
-    /// after which it begins.
+    /// The calls since the last call. `read` is eventually consistent. A strong read names its boundaries and, for a
+    /// tail, the slot after which it begins.
     pub(crate) fn calls(&self) -> String {
         std::mem::take(&mut *self.calls.lock().unwrap()).join(" ")
     }
@@ -163,7 +163,7 @@ pub(crate) fn is_of_r1(event: &SequencedEvent) -> bool {
 }
 
 #[test]
-fn an_event_names_the_slice_that_wrote_it_for_five_bytes_and_the_name() {
+fn the_slice_in_the_metadata_costs_five_bytes_and_the_name() {
     let log = Faulty::new([]);
     run(&log, &book("r1", "g1"), None).unwrap();
     let event = log.log.events().remove(0);
@@ -182,7 +182,7 @@ fn a_stale_read_costs_a_retry_and_no_wrong_write() {
 }
 
 #[test]
-fn where_only_a_partition_changed_its_tail_is_read_and_folded_on_top() {
+fn if_only_a_partition_changed_its_tail_is_read_and_folded_on_top() {
     let given = || events![cleaned("r1", 1), booked("r2", "g1")];
     let log = Faulty::new(given()).meeting(events![booked("r1", "g2")]);
     check_booking(&log, ("Taken", 2), "read append pause read!(roomId:r1 after 1) verify");
@@ -195,7 +195,7 @@ fn where_only_a_partition_changed_its_tail_is_read_and_folded_on_top() {
 }
 
 #[test]
-fn a_missed_event_that_belongs_before_a_folded_one_makes_a_full_read() {
+fn a_missed_event_before_a_folded_one_makes_a_full_read() {
     let given = events![booked("r1", "g2"), booked("r2", "g1")];
     let log = Faulty::new(given).lagging([is_of_r1]);
     let calls = "read append pause read!(roomId:r1) read!(guestId:g1, roomId:r1) verify";
@@ -233,11 +233,11 @@ fn an_index_that_lags_behind_its_fence_is_read_again_and_not_decided_on() {
 }
 
 #[test]
-fn an_answer_that_appends_nothing_is_given_once_a_look_shows_nothing_new() {
+fn an_answer_without_events_is_returned_if_a_look_shows_nothing_new() {
     let log = Faulty::new(events![booked("r1", "g2")]).meeting(events![cleaned("r1", 1)]);
     let calls = "read verify pause read!(roomId:r1 after 1) verify";
     check_booking(&log, ("Taken", 2), calls);
-    // The events that it depends on are gone, so it is not given.
+    // The events that the answer depends on are gone, so it is not returned.
     let log = Faulty::new(events![booked("r1", "g1"), booked("r2", "g1")])
         .lagging([|event: &SequencedEvent| event.slot == 1 && !is_of_r1(event)]);
     check_booking(&log, ("nothing", 2), "read verify pause read!(guestId:g1, roomId:r1) verify");
@@ -275,7 +275,7 @@ pub(crate) struct Note {
     pub(crate) room_id: RoomId,
 }
 
-/// Opens a house unless the room is closed, which it reads and does not write.
+/// Opens a house unless the room is closed. It reads the room and does not write to it.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(crate) struct Invite {
     pub(crate) room_id: RoomId,
@@ -348,7 +348,7 @@ fn a_warm_handler_appends_without_reading() {
 }
 
 #[test]
-fn a_warm_handler_needs_no_read_for_a_key_that_another_slice_has_had() {
+fn a_warm_handler_needs_no_read_for_a_key_of_another_slice() {
     let (log, decisions) = (Faulty::new([]), Decisions::new(10));
     run(&log, &book("r1", "g1"), Some("k")).unwrap();
     log.calls();
@@ -359,7 +359,7 @@ fn a_warm_handler_needs_no_read_for_a_key_that_another_slice_has_had() {
 }
 
 #[test]
-fn a_warm_answer_that_appends_nothing_needs_a_look_and_no_read() {
+fn a_warm_answer_without_events_needs_a_look_and_no_read() {
     let (log, decisions) = (Faulty::new([]), Decisions::new(10));
     let booking = |expected: &str, calls: &str| {
         let handled = run_warm(&log, &book("r1", "g1"), None, &decisions).unwrap();
@@ -373,7 +373,7 @@ fn a_warm_answer_that_appends_nothing_needs_a_look_and_no_read() {
 }
 
 #[test]
-fn a_partition_read_by_fenced_types_alone_changes_with_them_alone() {
+fn only_fenced_types_change_a_partition_that_is_read_only_by_them() {
     let invite = |log: &Faulty, expected: (&str, u32), calls: &str| {
         let handled = run(log, &Invite { room_id: id("r1") }, None).unwrap();
         assert_eq!((code(&handled), handled.attempts), expected);

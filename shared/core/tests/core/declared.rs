@@ -1,4 +1,4 @@
-//! What value types declare of their JSON is what they take.
+//! Value types accept exactly the JSON that they declare.
 
 use proptest::prelude::*;
 use regex_lite::Regex;
@@ -9,7 +9,7 @@ use serde_json::{Value, from_value, json};
 
 id_type!(OrderId, "names an order");
 
-/// Whether a string, or a list, has what the type declares.
+/// Whether a string or a list satisfies the schema of the type.
 fn admits<T: JsonSchema>(value: &Value) -> bool {
     let settings = SchemaSettings::default().with(|settings| settings.inline_subschemas = true);
     let schema = settings.into_generator().into_root_schema_for::<T>();
@@ -56,7 +56,7 @@ proptest! {
         prop_assert_eq!(takes::<List<u8, 3>>(&list), admits::<List<u8, 3>>(&list));
     }
 
-    /// No pattern says which domains there can be.
+    /// Patterns can't describe all valid domains.
     #[test]
     fn an_address_that_is_taken_has_what_it_declares(
         text in "[a-c.+@\"]{1,8}|[a-z.]{1,70}@[a-cü.。-]{1,9}\\.(de|example)",

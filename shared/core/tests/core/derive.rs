@@ -166,7 +166,7 @@ enum Move {
 }
 
 #[test]
-fn a_command_refuses_what_it_does_not_know() {
+fn a_command_refuses_unknown_fields() {
     let check = |json: serde_json::Value, expected: Result<Move, &str>| {
         let parsed: Result<Move, _> = serde_json::from_value(json);
         assert_eq!(parsed.map_err(|error| error.to_string()), expected.map_err(str::to_owned));

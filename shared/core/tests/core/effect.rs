@@ -7,7 +7,7 @@ use ringfence_core::{
 
 use crate::shop::{booked, catalog, cleaned, closed};
 
-/// What was seen of these boundaries and types, in a log with these events.
+/// The boundaries and types that a decision has seen in a log with these events.
 fn seen(given: Vec<NewEvent>, items: &[(&'static str, &str, &'static str)]) -> Seen {
     let log = MemoryLog::new(catalog().unwrap());
     given.into_iter().for_each(|event| crate::decide::append(&log, event));
@@ -48,7 +48,7 @@ fn fence(requires: &[(&'static str, u64)], adds: &[(&'static str, u64)]) -> Fenc
 }
 
 #[test]
-fn events_of_a_partition_that_was_read_go_after_the_last_slot_seen() {
+fn events_of_a_read_partition_follow_the_last_seen_slot() {
     let given = events![cleaned("r1", 1), cleaned("r1", 2)];
     let seen = seen(given, &[("roomId", "r1", "Cleaned")]);
     let effect = effect(events![cleaned("r1", 3), cleaned("r1", 4)], Some(&seen));
@@ -62,7 +62,7 @@ fn the_events_of_each_partition_are_numbered_after_its_last_slot_in_their_order(
     let seen = seen(events![cleaned("r1", 1), cleaned("r1", 2)], &[("roomId", "r1", "Cleaned")]);
     let new = events![cleaned("r1", 3), closed("r2"), cleaned("r1", 4), closed("r2")];
     let mut effect = effect(new, Some(&seen));
-    // Only the end of a partition that was not read is asked for. A refused append is minted once more.
+    // The effect asks only for the end of the unread partition. A refused append is minted once more.
     for (first_ms, end) in [(70, 0), (90, 5)] {
         effect.mint(first_ms, |partition| if *partition == room("r2") { end } else { 99 });
         let places = effect.events.iter().map(|(event, _)| (event.id(), event.rest, event.at));
@@ -93,11 +93,11 @@ fn a_partition_read_by_fenced_types_alone_is_guarded_by_their_counts() {
     let elsewhere = effect(events![cleaned("r2", 1)], Some(&only));
     assert!(elsewhere.checks.is_empty(), "{:?}", elsewhere.checks);
     assert_eq!(elsewhere.fences, [(room("r1"), fence(&[("Closed", 1)], &[]))].into());
-    // By the slot if the decision writes there.
+    // The slot is the condition if the decision writes there.
     let own = effect(events![cleaned("r1", 2)], Some(&only));
     assert_eq!(own.targets[&room("r1")].seen, Some(2));
     assert!(own.fences.is_empty(), "{:?}", own.fences);
-    // By the slot if it reads another type as well.
+    // The slot is also the condition if the decision reads another type there.
     let both = seen(given(), &[("roomId", "r1", "Closed"), ("roomId", "r1", "Cleaned")]);
     let elsewhere = effect(events![cleaned("r2", 1)], Some(&both));
     assert_eq!(elsewhere.checks, [(room("r1"), 2)].into());
@@ -130,7 +130,7 @@ fn a_partitions_fence_counts_its_fenced_types_alone() {
 }
 
 #[test]
-fn a_slot_that_a_tags_read_showed_is_where_a_put_begins_and_not_what_was_seen() {
+fn a_slot_in_a_read_by_tag_is_a_hint_for_the_put_and_not_a_condition() {
     let catalog = Catalog::new("guests", [Joined::SCHEMA]).unwrap();
     let log = MemoryLog::new(catalog.clone());
     [joined(), joined()].into_iter().for_each(|event| crate::decide::append(&log, event));
@@ -159,7 +159,7 @@ fn a_fence_that_is_checked_and_advanced_is_one_action() {
 }
 
 #[test]
-fn an_answer_without_events_depends_on_all_that_was_read() {
+fn an_answer_without_events_depends_on_all_reads() {
     let items = [("guestId", "g1", "Booked"), ("roomId", "r1", "Booked")];
     let seen = seen(events![booked("r1", "g2")], &items);
     let effect = look(&seen);
@@ -169,7 +169,7 @@ fn an_answer_without_events_depends_on_all_that_was_read() {
 }
 
 #[test]
-fn an_append_has_as_many_actions_as_a_transaction() {
+fn an_append_may_have_as_many_actions_as_a_transaction() {
     let catalog = catalog().unwrap();
     let actions = |events: Vec<NewEvent>, seen: Option<&Seen>, marks: usize| match Effect::new(
         &catalog,

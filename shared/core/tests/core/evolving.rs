@@ -1,5 +1,5 @@
-//! An event type in three versions, a renamed type, and a slice that notes what it reads of them. The tests of each log
-//! have this file. They say which log it is, and which catalog its types make.
+//! An event type in three versions, a renamed type, and a slice that notes the events that it reads. The tests of
+//! each log include this file. They define the log, and the catalog of its types.
 
 use ringfence_core::{CatalogError, EventSchema, NewEvent, prelude::*};
 

@@ -115,7 +115,7 @@ fn events_beyond_the_query_are_counted_and_not_folded() {
 }
 
 #[test]
-fn a_decision_has_as_many_boundaries_as_its_transaction_has_room_for() {
+fn a_decision_may_have_as_many_boundaries_as_fit_into_its_transaction() {
     let open =
         |guests: usize| Open { guest_ids: (0..guests).map(|n| id(&format!("g{n}"))).collect() };
     for (key, most) in [(None, BOUNDARIES_MAX), (Some("k"), BOUNDARIES_MAX - 1)] {
@@ -127,7 +127,7 @@ fn a_decision_has_as_many_boundaries_as_its_transaction_has_room_for() {
         let (all, found) = (ACTIONS_MAX as u64, most as u64 + 1);
         assert_eq!(refused(most + 1), (LimitKind::Boundaries, found, most as u64));
         assert_eq!(log.calls(), "", "it is refused before any read");
-        // It is put beside the fences, and its partition is not one of them.
+        // It is put beside the fences, and its partition is not a fence.
         assert_eq!(refused(most), (LimitKind::Append, all + 1, all));
         run(&log, &open(most - 1), key).unwrap();
     }
@@ -166,7 +166,7 @@ impl Slice for Withdraw {
 }
 
 #[test]
-fn a_command_that_can_not_be_planned_without_a_value_does_not_start() {
+fn a_slice_does_not_start_if_a_command_without_a_value_has_no_plan() {
     let error = ringfence_core::check::<Withdraw>(&catalog().unwrap()).unwrap_err();
     let SliceError::Omitted { without, reason, .. } = &error else { panic!("{error:?}") };
     let keys = "reviewId".to_owned();

@@ -71,7 +71,7 @@ fn an_event_has_an_index_item_of_each_value_and_of_its_type() {
         filed(moved("x", "y", &["d1", "d2", "d1"]).into()),
         both("depot:x depot:y driverId:d1 driverId:d2")
     );
-    // The same value twice is one boundary; an empty value is not a boundary.
+    // A repeated value is one boundary; an empty value is not a boundary.
     assert_eq!(filed(moved("x", "x", &[""]).into()), both("depot:x"));
     // The tag of the partition is read by index items: they and the fence have the partition's name.
     assert_eq!(filed(Arrived { depot: "x".to_owned() }.into()), both("depot:x"));
@@ -104,7 +104,7 @@ fn tags_and_types_are_read_by_their_index_items() {
 }
 
 #[test]
-fn of_several_cross_partition_tags_the_first_is_read_and_guards() {
+fn the_first_of_several_cross_partition_tags_is_read_and_guards() {
     let (log, envelope) = (MemoryLog::new(catalog()), Envelope::default());
     append(&log, events![moved("x", "y", &["e"]), moved("y", "z", &["d"])], None).unwrap();
     let (depot, driver) = (("depot", "x"), ("driverId", "d"));
@@ -248,7 +248,7 @@ impl Slice for Count {
     }
 }
 
-/// An older version lacks the type of an event that index items show.
+/// An older version lacks the type of an event in index items.
 #[test]
 fn a_decision_fails_at_an_index_item_of_its_context_with_an_unknown_type() {
     let old = Catalog::new("parcels", [Arrived::SCHEMA, Noted::SCHEMA]).unwrap();
@@ -266,7 +266,7 @@ fn a_decision_fails_at_an_index_item_of_its_context_with_an_unknown_type() {
         "event parcelId:p/2 is of the type Moved, which the catalog of parcels does not have";
     assert_eq!(count(&log, &old), Err(unknown.to_owned()));
     assert_eq!(count(&log, &catalog()), Ok(()));
-    // One of another context does not concern it.
+    // An event of another context does not concern it.
     let of = |mut event: SequencedEvent| {
         event.context = if event.event_type == "Moved" { "doors" } else { "parcels" }.to_owned();
         event

@@ -23,7 +23,7 @@ struct Returned {
     tool: String,
 }
 
-/// It is in the partition of the person who asked, so it is no conflict for the holder of the tool.
+/// It is in the asking person's partition, so it makes no conflict for the holder of the tool.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[tag(key = "wish", partition, value = format!("{tool}/{by}"))]
 struct Missed {
@@ -111,7 +111,7 @@ impl Slice for Borrow {
         }
     }
 
-    /// The tool's events, and those of the wish: no event has both tags.
+    /// The tool's events and the wish's events, because no event has both tags.
     fn query(_: &[TagSchema], tags: Vec<Tag>, _: &Catalog) -> Query {
         let of = |key, types: &[&'static str]| {
             let tags = tags.iter().filter(|tag| tag.key == key).cloned().collect();
@@ -145,7 +145,7 @@ impl Slice for Borrow {
     }
 }
 
-/// Does the same, but its command lacks the tag of the events that its rejections leave.
+/// Like [`Borrow`], but its command lacks the tag of the events that its rejections leave.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Grab {
     #[tag(key = "tool")]
@@ -252,7 +252,7 @@ fn its_cases_hold() {
 }
 
 #[test]
-fn a_repeat_is_rejected_as_the_first_run_was_whatever_has_happened_since() {
+fn a_repeat_is_rejected_like_the_first_run_despite_later_events() {
     for warm in [0, 10] {
         let (log, decisions) = (log(events![lent("saw", "ada")]), Decisions::new(warm));
         assert_eq!(
@@ -285,7 +285,7 @@ fn a_rejection_that_the_caller_knows_is_not_written_again() {
 }
 
 #[test]
-fn a_rejection_that_does_not_follow_any_more_leaves_nothing() {
+fn an_outdated_rejection_leaves_nothing() {
     let (log, decisions) = (log(events![lent("saw", "ada")]), Decisions::new(10));
     assert_eq!(left(run(&log, &borrow("bob"), None, &decisions)), held_by("ada", &[1], false));
     append(&log, returned("saw").into());
@@ -299,7 +299,7 @@ fn a_rejection_that_does_not_follow_any_more_leaves_nothing() {
 }
 
 #[test]
-fn with_a_key_a_slice_has_to_read_what_its_rejections_leave() {
+fn with_a_key_a_slice_must_read_the_events_that_its_rejections_leave() {
     let log = log(events![lent("saw", "ada")]);
     let grab = Grab { tool: "saw".to_owned(), by: "bob".to_owned() };
     let error = run(&log, &grab, Some("k"), &Decisions::new(0)).unwrap_err();

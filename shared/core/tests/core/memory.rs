@@ -26,7 +26,7 @@ fn put(log: &MemoryLog, events: Vec<NewEvent>) -> Vec<SequencedEvent> {
     append(log, events, None, &Envelope::default()).unwrap()
 }
 
-/// What a decision that reads these boundaries and types has seen now.
+/// The current state of these boundaries and types, as a decision sees it.
 fn seen(log: &MemoryLog, items: &[(&'static str, &str, &'static str)]) -> Seen {
     let item = |(key, value, event_type): &(&'static str, &str, &'static str)| QueryItem {
         tags: vec![Tag::new(*key, *value)],
@@ -43,7 +43,7 @@ fn log() -> MemoryLog {
 }
 
 #[test]
-fn events_have_slots_from_one_and_say_how_many_of_their_append_follow() {
+fn events_have_slots_from_one_and_count_their_followers_in_the_append() {
     let log = log();
     put(&log, events![cleaned("r1", 1)]);
     put(&log, events![cleaned("r1", 2), cleaned("r2", 1), cleaned("r1", 3)]);
@@ -53,7 +53,7 @@ fn events_have_slots_from_one_and_say_how_many_of_their_append_follow() {
 }
 
 #[test]
-fn a_time_is_later_than_those_before_and_than_its_cause() {
+fn a_time_is_later_than_earlier_events_and_than_its_cause() {
     let log = log();
     let at = |now_ms: u64, cause_ms: Option<u64>| {
         let context = CommandContext { now_ms, ..CommandContext::default() };
@@ -105,7 +105,7 @@ fn other_events_of_a_partition_do_not_concern_a_decision_on_its_fenced_types() {
 }
 
 #[test]
-fn a_partition_that_was_not_read_takes_the_next_slot_whatever_was_added() {
+fn an_append_to_an_unread_partition_takes_the_next_slot() {
     let log = log();
     let before = seen(&log, &[("guestId", "g1", "Booked")]);
     put(&log, events![cleaned("r1", 1), cleaned("r1", 2)]);
@@ -114,7 +114,7 @@ fn a_partition_that_was_not_read_takes_the_next_slot_whatever_was_added() {
 }
 
 #[test]
-fn a_log_of_given_events_goes_on_where_they_end() {
+fn a_log_with_given_events_continues_after_them() {
     let first = log();
     put(&first, events![cleaned("r1", 1), booked("r1", "g1"), booked("r2", "g1")]);
     let mut events = first.events();

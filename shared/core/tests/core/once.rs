@@ -1,4 +1,4 @@
-//! A command with an idempotency key takes effect once: its events are the record, or an item is.
+//! A command with an idempotency key takes effect once. Its events or an item are the record.
 
 use futures::executor::block_on;
 use ringfence_core::{
@@ -30,7 +30,7 @@ fn note(log: &Faulty, key: Option<&str>, decisions: &Decisions<Note>) -> (Vec<St
 }
 
 #[test]
-fn a_repeat_gets_the_events_of_the_first_run_whatever_was_appended_since() {
+fn a_repeat_gets_the_events_of_the_first_run_despite_later_events() {
     let (log, cold) = (Faulty::new([]), || Decisions::new(0));
     assert_eq!(note(&log, Some("k"), &cold()), at(&[("r1", 1)], false));
     append(&log.log, cleaned("r1", 2).into());
@@ -54,13 +54,13 @@ fn a_command_that_appended_nothing_is_decided_again() {
 }
 
 #[test]
-fn another_command_under_the_key_is_refused_where_it_reads_the_events_of_the_first() {
+fn another_command_under_the_key_is_refused_if_it_reads_the_events_of_the_first() {
     let log = Faulty::new([]);
     run(&log, &book("r1", "g1"), Some("k")).unwrap();
     let reused = run(&log, &book("r1", "g2"), Some("k")).unwrap_err();
     assert!(matches!(reused, HandleError::Log(LogError::KeyReused(_))), "{reused:?}");
-    // A command of another slice is a different one, and so is a command about another partition, even if the decision
-    // reads the first one's event by another tag.
+    // A command of another slice is a different command. A command about another partition is different too, even if
+    // the decision reads the first one's event by another tag.
     assert_eq!(note(&log, Some("k"), &Decisions::new(0)), at(&[("r1", 2)], false));
     let other = run(&log, &book("r2", "g1"), Some("k")).unwrap();
     assert_eq!((code(&other), other.repeated), ("accepted", false));
@@ -280,7 +280,7 @@ impl Slice for CleanBeside {
 }
 
 #[test]
-fn the_events_are_the_record_where_the_decision_reads_what_it_writes() {
+fn the_events_are_the_record_if_the_decision_reads_its_own_events() {
     fn is<S: Slice>() -> (&'static str, bool) {
         ringfence_core::check::<S>(&catalog().unwrap()).unwrap();
         (S::NAME, events_are_record::<S>(&catalog().unwrap()))
@@ -317,7 +317,7 @@ fn the_events_are_the_record_where_the_decision_reads_what_it_writes() {
 }
 
 #[test]
-fn the_answer_to_a_repeat_has_all_events_although_a_read_shows_some() {
+fn the_answer_to_a_repeat_has_all_events_even_if_a_read_shows_some() {
     let is_of_r2 = |event: &SequencedEvent| event.partition.as_str() == "roomId:r2";
     let log = Faulty::new([]).lagging([|_| false, is_of_r2]);
     let clean = || run(&log, &CleanBoth { first: id("r2"), second: id("r1") }, Some("k")).unwrap();
@@ -351,7 +351,7 @@ fn the_kit_finds_a_slice_whose_repeats_would_not_be_found() {
 }
 
 #[test]
-fn an_item_is_the_record_where_the_events_are_not() {
+fn an_item_is_the_record_if_the_events_are_not() {
     let log = Faulty::new([]);
     let invite = |key, expected: (&str, bool), calls: &str| {
         let handled = run(&log, &Invite { room_id: id("r1") }, Some(key)).unwrap();

@@ -16,7 +16,7 @@ thread_local! {
     static DECIDED: RefCell<BTreeSet<Vec<u32>>> = const { RefCell::new(BTreeSet::new()) };
 }
 
-/// Opens a house, which it names after the cleanings of its rooms.
+/// Opens a house and names it after the cleanings of its rooms.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(crate) struct Name {
     room_ids: Vec<RoomId>,
@@ -28,9 +28,9 @@ pub(crate) struct Name {
 pub(crate) enum After {
     /// The shift of the last cleaning, which depends on their order.
     Last,
-    /// The sum of the shifts, which does not.
+    /// The sum of the shifts, which does not depend on their order.
     Sum,
-    /// The time of the last one, which does so only by milliseconds.
+    /// The time of the last cleaning, which depends on their order only by milliseconds.
     Time,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Read {
     },
 }
 
-/// The shifts that have cleaned, and when.
+/// The shifts that have cleaned, and their times.
 #[derive(Default)]
 pub(crate) struct Shifts(Vec<(u32, u64)>);
 
@@ -86,7 +86,7 @@ pub(crate) fn named(name: impl ToString) -> [Opened; 1] {
     [Opened { name: name.to_string() }]
 }
 
-/// Runs the case. Returns the orders of cleanings that were decided on, and why it failed.
+/// Runs the case. Returns the decided orders of cleanings, and why the case failed.
 pub(crate) fn run(case: Case<Name>) -> (Vec<Vec<u32>>, Option<String>) {
     DECIDED.take();
     let check = || block_on(case.check_in_memory());
@@ -124,7 +124,7 @@ fn the_order_within_a_partition_stays() {
 }
 
 #[test]
-fn facts_between_which_a_case_waits_stay_in_order() {
+fn facts_separated_by_a_wait_stay_in_order() {
     let case = |ms| {
         let facts = given(events![cleaned("r1", 1)]).wait(ms).and(events![cleaned("r2", 2)]);
         run(facts.when(name(After::Last)).then(named(2)))
@@ -149,7 +149,7 @@ fn facts_that_the_decision_does_not_read_are_left_out() {
 }
 
 #[test]
-fn up_to_a_hundred_orders_are_tried_and_the_reverse_one_among_them() {
+fn up_to_a_hundred_orders_are_tried_including_the_reverse_one() {
     for (rooms, tried) in [(4, 24), (5, 100), (9, 100)] {
         let facts = (1..=rooms).map(|n| cleaned(&format!("r{n}"), n).into());
         let sum = rooms * (rooms + 1) / 2;

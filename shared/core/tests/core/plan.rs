@@ -32,14 +32,14 @@ fn each_kind_of_clause_has_its_route() {
     check(&[item(&[room], &["Booked", "Cleaned"])], "roomId:r1", Access::Partition);
     let by_guest = item(&[("guestId", "g1")], &["Booked"]);
     check(&[by_guest], "guestId:g1", Access::TagIndex(guest.clone()));
-    // A part of the type's tags: the partition is read, filtered by the rest.
+    // A part of the type's tags: the partition is read and filtered by the other tag.
     check(&[item(&[("shiftId", "3"), room], &["Cleaned"])], "roomId:r1", Access::Partition);
     check(&[item(&[("guestId", "g1"), room], &["Booked"])], "roomId:r1", Access::Partition);
     let pair = [room, ("reviewId", "v#1")];
     let [first, second] = pair.map(|(key, value)| Tag::new(key, value));
     let composite = || Access::CompositeIndex(vec![second.clone(), first.clone()]);
     check(&[item(&pair, &["Rated"])], "reviewId:v%231#roomId:r1", composite());
-    // In either order it is one read.
+    // Both orders give one read.
     let both = [item(&pair, &["Rated"]), item(&[pair[1], pair[0]], &["Rated"])];
     check(&both, "reviewId:v%231#roomId:r1", composite());
     let night = [room, ("night", "a|b")];
@@ -55,10 +55,10 @@ fn clauses_on_one_boundary_share_a_read() {
 }
 
 #[test]
-fn a_tag_that_a_clause_names_twice_counts_once() {
+fn a_repeated_tag_in_a_clause_counts_once() {
     let room = ("roomId", "r1");
     let guest = ("guestId", "g1");
-    // Rated is read as a composite of two tags, and this is one.
+    // Rated is read as a composite of two tags, and this is only one.
     check(&[item(&[room, room], &["Rated", "Booked"])], "roomId:r1", Access::Partition);
     let twice = [item(&[room, room], &["Rated"]), item(&[guest, room, guest], &["Booked"])];
     let once = [item(&[room], &["Rated"]), item(&[guest, room], &["Booked"])];
@@ -69,7 +69,7 @@ fn a_tag_that_a_clause_names_twice_counts_once() {
 }
 
 #[test]
-fn a_partition_is_read_as_fenced_if_each_type_read_there_is() {
+fn a_partition_is_read_as_fenced_if_all_read_types_are_fenced() {
     let fenced = |items: &[QueryItem]| {
         let reads = plan(items).unwrap().reads;
         reads.iter().map(|read| (read.boundary.to_string(), read.fenced)).collect::<Vec<_>>()
@@ -88,7 +88,7 @@ fn a_partition_is_read_as_fenced_if_each_type_read_there_is() {
 }
 
 #[test]
-fn a_type_whose_tags_all_partition_it_is_read_as_its_partition() {
+fn a_type_with_only_partition_tags_is_read_as_its_partition() {
     #[derive(Event)]
     #[event(read_as_composite)]
     struct Seated {
@@ -110,9 +110,9 @@ fn a_type_whose_tags_all_partition_it_is_read_as_its_partition() {
 }
 
 #[test]
-fn a_clause_that_no_read_returns_is_refused() {
+fn a_clause_without_a_read_is_refused() {
     let refused = |items: &[QueryItem]| plan(items).unwrap_err().to_string();
-    // The events of a clause with several tags need not be in another clause's read.
+    // The read of another clause need not contain the events of a clause with several tags.
     let pair = item(&[("helperId", "h1"), ("shiftId", "3")], &["Cleaned"]);
     let error = refused(&[item(&[("roomId", "r1")], &["Cleaned"]), pair]);
     assert!(error.starts_with("no read returns Cleaned by helperId and shiftId"), "{error}");
@@ -140,7 +140,7 @@ fn a_clause_that_no_read_returns_is_refused() {
         refused(&[item(&[("roomId", &format!("{long}x"))], &["Booked"])]),
         "tag roomId makes a boundary of 2037 bytes, limit 2036"
     );
-    // An event with such a tag can't be filed, also if its partition is short.
+    // An event with such a tag can't be filed, even if its partition's value is short.
     let mut booked = NewEvent::from(booked("r1", "g1"));
     booked.tags[1] = Tag::new("guestId", long);
     assert_eq!(
@@ -156,7 +156,7 @@ fn a_clause_that_no_read_returns_is_refused() {
 }
 
 #[test]
-fn a_secondary_tag_matches_only_what_it_partitions() {
+fn a_secondary_tag_matches_only_events_that_it_partitions() {
     // The list `helperIds` makes a clause for each helper. Cleaned is found by its room.
     let items =
         [item(&[("roomId", "r1")], &["Cleaned"]), item(&[("helperId", "h1")], &["Cleaned"])];
@@ -211,7 +211,7 @@ fn a_key_has_one_scope_in_a_stack() {
         error,
         CatalogError::ScopeDiffers { key: "guestId".into(), event_type: "Greeted".into() }
     );
-    // A context that reads another context's events has them in its catalog too.
+    // A context that reads another context's events also has them in its catalog.
     assert!(Catalog::compose([catalog().unwrap(), catalog().unwrap()]).is_ok());
 }
 
@@ -221,7 +221,7 @@ fn a_type_has_one_schema_in_a_stack() {
     let rooms = |schemas: Vec<ringfence_core::EventSchema>| Catalog::new("rooms", schemas);
     let twice =
         |first, second| CatalogError::DuplicateType { name: "Booked".into(), first, second };
-    // From another context, or differently from the same one.
+    // In another context, or differently in the same one.
     let lobby = Catalog::new("lobby", [Booked::SCHEMA]).unwrap();
     let composed = |other: Catalog| Catalog::compose([catalog().unwrap(), other]).map(drop);
     assert_eq!(composed(lobby), Err(twice("rooms".into(), "lobby".into())));
@@ -255,6 +255,6 @@ fn book_query() -> Query {
 }
 
 #[test]
-fn names_are_escaped_in_ids_alone() {
+fn names_are_escaped_only_in_ids() {
     assert_eq!(BoundaryId::tag("night", "a:b#c").as_str(), "night:a%3Ab%23c");
 }

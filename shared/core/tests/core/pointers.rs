@@ -35,7 +35,7 @@ fn references_boxes_and_arcs_of_a_log_are_logs() {
 }
 
 #[test]
-fn a_read_with_its_condition_counts_what_it_leaves_out() {
+fn a_read_with_its_condition_counts_the_events_that_it_leaves_out() {
     let (catalog, envelope) = (catalog().unwrap(), Envelope::default());
     let log = MemoryLog::new(catalog.clone());
     let append = |seen| Append {
@@ -45,7 +45,7 @@ fn a_read_with_its_condition_counts_what_it_leaves_out() {
         envelope: &envelope,
     };
     block_on(log.append(append(None))).unwrap();
-    // With both tags the room's boundary is read, which has the booking of another guest.
+    // With both tags the room's boundary is read, which also contains the booking of another guest.
     let tags = vec![Tag::new("guestId", "g1"), Tag::new("roomId", "r1")];
     let items = vec![QueryItem { tags, types: vec!["Booked".into()] }];
     let plan = Plan::new(&Query { items }, &catalog).unwrap();

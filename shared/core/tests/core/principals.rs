@@ -22,7 +22,7 @@ impl Context for Club {
     }
 }
 
-/// Chooses a name: the member's own, or any with the scope.
+/// Chooses a name: the member's own name, or any name with the scope.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct ChooseName {
     #[tag(key = "member")]

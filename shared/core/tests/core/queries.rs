@@ -59,7 +59,7 @@ enum Everything {
     Stocked,
 }
 
-/// A slice that writes `$writes` of the command, once, with the query `$query`.
+/// A slice that makes `$writes` from the command, once, with the query `$query`.
 macro_rules! slice {
     ($command:ident reads $reads:ident, writes $writes:expr $(, query $query:expr)?) => {
         impl Slice for $command {
@@ -214,7 +214,7 @@ slice!(
 );
 
 #[test]
-fn a_slice_does_not_start_whose_own_query_is_wrong() {
+fn a_slice_with_a_wrong_query_does_not_start() {
     let catalog = catalog().unwrap();
     let error = SliceError::NotAsked { slice: "Forgets", event_type: "Audited".into() };
     assert_eq!(ringfence_core::check::<Forgets>(&catalog), Err(error));
@@ -245,7 +245,7 @@ struct OpenStocked {
 slice!(OpenStocked reads Everything, writes |it: &OpenStocked| vec![opened(&it.account_id)]);
 
 #[test]
-fn a_slice_does_not_start_that_reads_a_type_without_a_tag_of_its_command() {
+fn a_slice_that_reads_a_type_without_a_tag_of_its_command_does_not_start() {
     let catalog = catalog().unwrap();
     let lacks = |slice, event_type: &'static str, key: &str| {
         Err(SliceError::Lacks { slice, event_type: event_type.into(), keys: key.to_owned() })
@@ -319,7 +319,7 @@ struct AuditSome {
 slice!(AuditSome reads Audits, writes |_: &AuditSome| vec![]);
 
 #[test]
-fn many_optional_tags_are_planned_with_none_one_or_all_left_out() {
+fn many_optional_tags_are_planned_with_all_with_all_but_one_and_with_none() {
     let plans = ringfence_core::plans::<AuditSome>(&catalog().unwrap()).unwrap();
     let mut reads: Vec<_> = plans.iter().map(|plan| plan.reads.len()).collect();
     reads.sort_unstable();
@@ -341,7 +341,7 @@ slice!(
 );
 
 #[test]
-fn a_slice_does_not_start_whose_own_query_is_wrong_without_a_value() {
+fn a_slice_whose_query_is_wrong_without_a_value_does_not_start() {
     let slice = "AsksForMoreWithout";
     let error = SliceError::NotRead { slice, event_type: "Audited".into() };
     assert_eq!(ringfence_core::check::<AsksForMoreWithout>(&catalog().unwrap()), Err(error));

@@ -1,4 +1,4 @@
-//! What a decision has seen, after any read.
+//! The record of a decision's reads, for every kind of read.
 
 use ringfence_core::{
     AHEAD_MAX_MS, Access, BoundaryId, Extent, Metadata, Plan, Prefix, Query, QueryItem, Seen,
@@ -48,7 +48,7 @@ fn prefix(slots: &[u64]) -> u64 {
     seen.prefix(&BoundaryId::tag("roomId", "r1")).unwrap().slot
 }
 
-/// How many bookings of the guest were seen, and the largest slot in a partition of that name.
+/// The number of the guest's bookings that were seen, and the largest slot in a partition with the guest's name.
 fn guest(seen: &Seen) -> (u64, u64) {
     match seen.of(&BoundaryId::tag("guestId", "g1")) {
         Some(Extent::Fence { counts, slot, .. }) => (counts["Booked"], *slot),
@@ -57,7 +57,7 @@ fn guest(seen: &Seen) -> (u64, u64) {
 }
 
 #[test]
-fn of_a_partition_the_slots_before_the_first_gap_are_seen() {
+fn the_slots_of_a_partition_before_the_first_gap_are_seen() {
     for (slots, seen) in [
         (&[][..], 0),
         (&[1, 2, 3], 3),
@@ -72,7 +72,7 @@ fn of_a_partition_the_slots_before_the_first_gap_are_seen() {
 }
 
 #[test]
-fn an_event_beyond_a_gap_counts_nowhere_whichever_read_returned_it() {
+fn an_event_beyond_a_gap_counts_in_no_read() {
     let plan = room_and_guest();
     let mut seen = Seen::nothing(&plan);
     assert!(seen.observe(&plan, &event(booked("r1", "g1"), 1, 10, 0)));
@@ -87,10 +87,10 @@ fn an_event_beyond_a_gap_counts_nowhere_whichever_read_returned_it() {
     assert!(seen.observe(&plan, &event(booked("r2", "g1"), 7, 13, 0)));
     assert_eq!((guest(&seen), seen.newest_ms(0)), ((2, 0), 13));
     assert_eq!(of_elsewhere(&seen), 13);
-    // Missed events of the partition are added later, whatever their times are.
+    // Missed events of the partition can be added later, with any times.
     assert!(seen.observe(&plan, &event(cleaned("r1", 1), 2, 12, 0)));
     assert_eq!(seen.newest_ms(0), 13);
-    // A later clock counts, and a time far ahead of it is not followed.
+    // A time counts only if it is at most a minute ahead of the clock.
     assert!(seen.observe(&plan, &event(booked("r1", "g2"), 3, 14 + AHEAD_MAX_MS, 0)));
     assert_eq!(
         [0, 13, 14, 15].map(|now| seen.newest_ms(now)),
@@ -124,7 +124,7 @@ fn an_event_that_is_seen_again_is_not_counted_again() {
 }
 
 #[test]
-fn the_prefix_says_how_many_events_of_its_last_append_follow() {
+fn the_prefix_counts_the_following_events_of_its_last_append() {
     let plan = room_and_guest();
     let mut seen = Seen::nothing(&plan);
     let rests = [2, 1, 0].into_iter().zip(1..).map(|(rest, slot)| {
@@ -135,7 +135,7 @@ fn the_prefix_says_how_many_events_of_its_last_append_follow() {
 }
 
 #[test]
-fn fenced_types_are_counted_up_to_the_gap_where_a_partition_is_read_by_them_alone() {
+fn fenced_types_are_counted_up_to_the_gap_if_only_they_are_read() {
     let room = BoundaryId::tag("roomId", "r1");
     let observed = |types: &[&'static str]| {
         let plan = plan(&[item("roomId", "r1", types)]);
@@ -167,7 +167,7 @@ fn a_decision_that_has_seen_nothing_depends_on_every_boundary() {
 }
 
 #[test]
-fn of_a_fence_with_the_name_of_a_partition_the_largest_slot_is_kept_as_a_hint() {
+fn the_largest_slot_of_a_fence_with_the_name_of_a_partition_is_kept_as_a_hint() {
     #[derive(Event)]
     struct Joined {
         #[tag(partition, cross_partition)]

@@ -8,7 +8,7 @@ use serde::Serialize;
 id_type!(RoomId, "names a room");
 id_type!(GuestId, "names a guest");
 
-/// Partition and cross-partition tag.
+/// A partition tag that is also a cross-partition tag.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub(crate) struct Booked {
     #[tag(partition)]
@@ -17,7 +17,7 @@ pub(crate) struct Booked {
     pub(crate) guest_id: GuestId,
 }
 
-/// Secondary list, and an optional tag.
+/// A secondary list, and an optional tag.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub(crate) struct Cleaned {
     #[tag(partition)]
@@ -45,7 +45,7 @@ pub(crate) struct Priced {
     pub(crate) night: String,
 }
 
-/// Counted in a fence of its room.
+/// A fence of its room counts it.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[event(fenced)]
 pub(crate) struct Closed {
@@ -174,7 +174,7 @@ fn the_rules_of_the_shop_hold() {
     ringfence_core::kit::check_in_memory::<Book>();
 }
 
-/// The number of events that it reads.
+/// The number of events that the decision reads.
 pub(crate) struct Count<R>(pub(crate) u32, PhantomData<fn(R)>);
 
 impl<R> Default for Count<R> {

@@ -182,7 +182,7 @@ fn given() -> Vec<NewEvent> {
 }
 
 #[test]
-fn a_handler_that_starts_reads_the_last_event_of_each_boundary_and_what_follows() {
+fn a_cold_handler_reads_the_last_event_of_each_boundary_and_later_events() {
     let log = Watched::new(given());
     assert_eq!(log.survey(&cold()), (5, 1));
     // The snapshot has the events of the command too. Only the last events of the room and of the guest are read.
@@ -197,7 +197,7 @@ fn a_handler_that_starts_reads_the_last_event_of_each_boundary_and_what_follows(
 }
 
 #[test]
-fn a_warm_handler_keeps_snapshots_of_what_it_appends() {
+fn a_warm_handler_keeps_snapshots_that_include_its_appends() {
     let (log, warm) = (Watched::new([]), Decisions::new(1));
     for kept in [0, 1, 1, 2, 2, 3] {
         log.survey(&warm);
@@ -216,7 +216,7 @@ fn append_far_ahead(log: &MemoryLog, event: NewEvent) {
 /// Tries every order of other writers' events, one of them far ahead of the clocks, and of commands of cold and warm
 /// handlers.
 #[test]
-fn a_command_knows_all_events_in_their_order_whatever_the_snapshot_holds() {
+fn a_command_knows_all_events_in_their_order_with_every_snapshot() {
     const STEPS: u32 = 3;
     for n in 0..8_u32.pow(STEPS) {
         let (log, warm) = (Watched::new([]), Decisions::new(1));
@@ -264,13 +264,13 @@ fn of_guest(text: &str, change: impl FnOnce(&mut Value)) -> Option<String> {
 }
 
 #[test]
-fn a_snapshot_that_is_wrong_costs_a_full_read_and_is_replaced() {
+fn a_wrong_snapshot_costs_a_full_read_and_is_replaced() {
     let all = 6;
     let cases: [(&str, Tamper, (usize, u32)); 5] = [
         ("lost", |_| None, (all, 1)),
         ("no snapshot", |_| Some("[".to_owned()), (all, 1)),
         ("another state", |text| Some(text.replace("\"state\":[", "\"state\":[7,")), (all, 1)),
-        // The log ends before the snapshot, as after a restore: its last event is missing.
+        // The last event of the snapshot is missing in the log, as after a restore.
         (
             "ahead of the log",
             |text| of_guest(text, |guest| guest["at"] = json!(1_000)),
@@ -296,7 +296,7 @@ fn without(event_type: &str) -> Catalog {
     Catalog::new("rooms", schemas).unwrap()
 }
 
-/// An event of the slice's context, of a type that it does not ask for, and that only a newer version declares.
+/// An event of the slice's context whose type the slice does not read and only a newer version declares.
 #[test]
 fn a_decision_fails_at_an_event_of_its_context_with_an_unknown_type() {
     let (new, old) = (catalog().unwrap(), without("Closed"));
@@ -324,7 +324,7 @@ fn a_decision_fails_at_an_event_of_its_context_with_an_unknown_type() {
     assert_eq!(survey(&log, &cold(), &new), Ok(1));
     assert!(!log.kept.lock().unwrap().is_empty());
     assert_eq!(survey(&log, &cold(), &old), unknown(3));
-    // In a room that it does not read, or from another context, such an event does not concern it.
+    // Such an event in an unread room or of another context does not concern the decision.
     let log = Watched::new(events![closed("r2"), booked("r2", "g1")]);
     assert_eq!(survey(&log, &cold(), &old), Ok(1));
     append(&log.log, closed("r1").into());

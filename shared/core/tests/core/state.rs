@@ -42,7 +42,7 @@ impl State for Cares {
 }
 
 #[test]
-fn a_tuple_of_states_reads_what_each_reads_and_each_folds_its_own_events() {
+fn a_tuple_of_states_reads_all_their_events_and_each_folds_its_own() {
     type Both = (Uses, Cares);
     assert_eq!(<Both as State>::Reads::TYPES, ["Booked", "Cleaned", "Closed"]);
     let given = events![booked("r1", "g1"), cleaned("r1", 1), closed("r1")];

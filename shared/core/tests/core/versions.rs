@@ -1,5 +1,4 @@
-//! Events of older versions: every reader gets them in the newest version, and no reader takes a newer version for its
-//! own.
+//! Events of older versions: every reader gets them in the newest version. Readers refuse events of a newer version.
 
 use futures::executor::block_on;
 use ringfence_core::{
@@ -36,7 +35,7 @@ fn append(program: u32, events: Vec<SequencedEvent>, new: NewEvent) -> Vec<Seque
     log.events()
 }
 
-/// An item's events, each written by the program of its time.
+/// An item's events, each as the program of its time wrote it.
 fn written(item: &str) -> Vec<SequencedEvent> {
     let history = history(item).into_iter();
     history.fold(Vec::new(), |events, (program, new)| append(program, events, new))
@@ -54,7 +53,7 @@ fn an_event_has_the_version_of_the_program_that_wrote_it() {
 }
 
 #[test]
-fn a_decision_reads_each_version_as_the_newest_also_what_it_has_missed() {
+fn a_decision_reads_each_version_as_the_newest_even_missed_events() {
     let (catalog, envelope) = (catalog(3), Envelope::default());
     let note = Note { item_id: "i".to_owned() };
     let decisions = Decisions::new(1);
@@ -124,7 +123,7 @@ fn the_kit_upcasts_a_payload() {
 
 #[test]
 #[should_panic(expected = "missing field `cents`")]
-fn the_kit_notices_an_upcast_that_makes_something_else() {
+fn the_kit_notices_an_upcast_to_a_wrong_shape() {
     let _ = ringfence_core::kit::upcast::<ItemAdded>(3, json!({ "title": "mug" }));
 }
 
@@ -143,7 +142,7 @@ fn a_type_is_known_by_its_context_as_well() {
 }
 
 #[test]
-fn one_that_is_current_is_not_upcast_again() {
+fn a_current_event_is_not_upcast_again() {
     let catalog = catalog(3);
     let first = written("i").remove(0);
     let once = catalog.current(&first).unwrap().into_event();

@@ -1,4 +1,4 @@
-//! The context of a decision, and what it may write and reject.
+//! The context of a decision, and its limits on events and rejections.
 
 use std::{cell::RefCell, collections::BTreeSet};
 
@@ -136,7 +136,7 @@ fn json_holds_no_integer_above_64_bits() {
 }
 
 #[test]
-fn the_time_of_a_decision_is_not_before_what_it_has_read() {
+fn the_time_of_a_decision_is_not_before_its_events() {
     check_in_memory::<Measure>();
 }
 
@@ -204,7 +204,7 @@ impl Slice for Reckon {
 
 #[test]
 #[should_panic(expected = "Take an age with `saturating_sub`")]
-fn a_decision_whose_facts_lie_far_ahead_may_not_panic() {
+fn a_decision_must_not_panic_if_its_facts_are_far_ahead() {
     check_in_memory::<Reckon>();
 }
 
@@ -239,7 +239,7 @@ fn an_event_made_by_hand_has_the_tags_of_its_type() {
         let LogError::Filing(error) = error else { panic!("{error:?}") };
         let several = FilingError::SeveralValues { event_type: "Booked".into(), key: key.into() };
         assert_eq!(error, several);
-        // An event that is in a log already is filed as it was.
+        // An event that is already in a log is filed as it was.
         let mut stored = booked();
         stored.tags.push(Tag::new(key, value));
         catalog().unwrap().filing(&stored).unwrap();
@@ -248,7 +248,7 @@ fn an_event_made_by_hand_has_the_tags_of_its_type() {
     let cleaned = Cleaned { room_id: id("r1"), helper_ids: vec!["h1".to_owned()], shift_id: None };
     append(cleaned.into(), "helperId", "h2").unwrap();
 
-    // A type that is read as a composite: with a tag too many or too few it would be in another composite.
+    // A type that is read as a composite. With a missing or an additional tag, it would be in another composite.
     let rated = || NewEvent::from(Rated { room_id: id("r1"), review_id: "v1".to_owned() });
     let undeclared = append(rated(), "guestId", "g1").unwrap_err().to_string();
     let expected = "Rated has the tag guestId, which the type does not declare: declare a field for it, or leave the \
@@ -256,7 +256,7 @@ fn an_event_made_by_hand_has_the_tags_of_its_type() {
     assert_eq!(undeclared, expected);
     let lacks = append_with(rated(), &|tags| drop(tags.pop())).unwrap_err().to_string();
     assert_eq!(lacks, "Rated has no tag reviewId, which each event of the type has");
-    // The same tag twice is the tag once.
+    // A repeated tag counts once.
     append(rated(), "roomId", "r1").unwrap();
     assert_eq!(log.events().last().unwrap().tags, rated().tags);
     let items = vec![QueryItem { tags: rated().tags, types: vec!["Rated".into()] }];

@@ -1,5 +1,5 @@
-//! What a log with dynamic consistency boundaries promises, once for the log on DynamoDB and the log in memory. Each
-//! read and each append here is made on both, and both answer the same.
+//! The promises of a log with dynamic consistency boundaries, for the log on DynamoDB and the log in memory. Every
+//! read and append here runs on both logs, and both must answer the same.
 
 use futures::TryStreamExt;
 use ringfence_aws::Clock;
@@ -25,7 +25,7 @@ struct Both {
 }
 
 impl Both {
-    /// Both logs with the same events, of writers whose clocks are so many milliseconds ahead.
+    /// Both logs with the same events. Each append is by a writer whose clock is this many milliseconds ahead.
     async fn of(stack: Stack, given: Vec<(u64, Vec<NewEvent>)>) -> Self {
         for (ahead_ms, events) in given {
             let log = stack.log_at(&Clock::fixed(NOW_MS + ahead_ms));
@@ -41,7 +41,7 @@ impl Both {
         Self::of(Stack::start(Shop::catalog()).await, given).await
     }
 
-    /// What a decision reads that asks for these types by these tags.
+    /// Reads these types by these tags, as a decision does.
     async fn read(
         &self,
         clauses: &[(&'static str, &str, &'static str)],
@@ -66,7 +66,7 @@ impl Both {
         memory
     }
 
-    /// The times of what is appended, or the error.
+    /// Returns the times of the appended events, or the error.
     async fn append(
         &self,
         seen: Option<&Seen>,
@@ -104,7 +104,7 @@ fn ordered(order: &str, customer: &str) -> NewEvent {
 }
 
 #[tokio::test]
-async fn what_only_an_index_shows_has_neither_metadata_nor_rest_whatever_it_projects() {
+async fn an_event_that_only_an_index_shows_has_neither_metadata_nor_rest() {
     let given = || vec![(0, vec![ordered("o1", "c"), ordered("o1", "c"), ordered("o2", "c")])];
     let of_index = json!({ "ProjectionType": "KEYS_ONLY" });
     let whole = json!({ "ProjectionType": "ALL" });
@@ -114,24 +114,24 @@ async fn what_only_an_index_shows_has_neither_metadata_nor_rest_whatever_it_proj
         Stack::projecting(Shop::catalog(), &whole).await,
     ] {
         let both = Both::of(stack, given()).await;
-        let told = |read: Vec<SequencedEvent>| -> Vec<_> {
+        let shown = |read: Vec<SequencedEvent>| -> Vec<_> {
             read.iter().map(|e| (e.id(), e.rest, e.metadata.iter().count())).collect()
         };
         let name = |id: &str| id.to_owned();
         let (read, _) = both.read(&[("customerId", "c", "ProductOrdered")]).await;
         assert!(read.iter().all(|event| event.context == "shop" && event.data["quantity"] == 1));
         let all = ["orderId:o1/1", "orderId:o1/2", "orderId:o2/1"].map(|id| (name(id), 0, 0));
-        assert_eq!(told(read), all);
-        // The events of a partition that is read come from that read.
+        assert_eq!(shown(read), all);
+        // Events of a partition that is read come from that read.
         let of_order = ("orderId", "o1", "ProductOrdered");
         let (read, _) = both.read(&[("customerId", "c", "ProductOrdered"), of_order]).await;
         let [first, second, third] = all;
-        assert_eq!(told(read), [(first.0, 1, 4), (second.0, 0, 4), third]);
+        assert_eq!(shown(read), [(first.0, 1, 4), (second.0, 0, 4), third]);
     }
 }
 
 #[tokio::test]
-async fn an_event_that_the_plan_does_not_ask_for_takes_its_slot_and_shows_no_content() {
+async fn an_event_outside_the_plan_takes_its_slot_and_shows_no_content() {
     let both = Both::start(vec![(0, vec![added("p"), stocked("p")])]).await;
     let (read, seen) = both.read(&[("productId", "p", "ProductStocked")]).await;
     let [added, stocked] = &read[..] else { panic!("{read:?}") };
@@ -139,7 +139,7 @@ async fn an_event_that_the_plan_does_not_ask_for_takes_its_slot_and_shows_no_con
         (&*added.event_type, &added.data, &added.tags[..]),
         ("ProductAdded", &Value::Null, &[][..])
     );
-    // What marks a repeat of the command, and the context that declares the type.
+    // The marks of a repeated command, and the context that declares the type.
     let marks: Vec<_> = added.metadata.iter().map(|(key, _)| key).collect();
     assert_eq!((marks, &*added.context, added.rest), (vec!["commandId"], "shop", 1));
     assert_eq!((&stocked.data["productId"], stocked.tags.len()), (&json!("p"), 1));
@@ -147,15 +147,15 @@ async fn an_event_that_the_plan_does_not_ask_for_takes_its_slot_and_shows_no_con
 }
 
 #[tokio::test]
-async fn index_items_show_events_that_the_plan_does_not_ask_for_without_their_content() {
+async fn index_items_show_events_outside_the_plan_without_content() {
     let shut = |depot: &str| NewEvent::from(Shut { depot: depot.to_owned() });
     let given = vec![(0, vec![shut("x"), moved("p", "x", "y"), moved("p", "x", "z"), shut("y")])];
     let both = Both::of(Stack::start(items::catalog()).await, given).await;
     let (read, _) = both.read(&[("depot", "x", "Shut")]).await;
-    let told: Vec<_> = read.iter().map(|e| (e.id(), e.data.is_null(), e.rest)).collect();
+    let shown: Vec<_> = read.iter().map(|e| (e.id(), e.data.is_null(), e.rest)).collect();
     let id = |id: &str| id.to_owned();
     assert_eq!(
-        told,
+        shown,
         [(id("depot:x/1"), false, 0), (id("parcelId:p/1"), true, 1), (id("parcelId:p/2"), true, 0)]
     );
     let contexts: Vec<_> = read.iter().map(|event| (&*event.context, event.tags.len())).collect();
@@ -180,9 +180,9 @@ async fn an_index_shows_the_slots_of_the_partition_of_its_name_without_marks_and
     let given = vec![(0, vec![joined.into(), NewEvent::new(&paid).expect("JSON"), paid.into()])];
     let both = Both::of(stack, given).await;
     let (read, seen) = both.read(&[("memberId", "m", "Joined")]).await;
-    let told = |e: &SequencedEvent| (e.slot, e.rest, e.metadata.iter().count(), e.data.is_null());
-    let told: Vec<_> = read.iter().map(told).collect();
-    assert_eq!(told, [(1, 0, 0, false), (2, 0, 0, true), (3, 0, 0, true)]);
+    let marks = |e: &SequencedEvent| (e.slot, e.rest, e.metadata.iter().count(), e.data.is_null());
+    let shown: Vec<_> = read.iter().map(marks).collect();
+    assert_eq!(shown, [(1, 0, 0, false), (2, 0, 0, true), (3, 0, 0, true)]);
     let hint = seen.of(&BoundaryId::tag("memberId", "m"));
     assert!(matches!(hint, Some(Extent::Fence { slot: 3, .. })), "{hint:?}");
 }
@@ -200,7 +200,7 @@ async fn an_append_without_events_is_an_error_and_sends_nothing() {
 }
 
 #[tokio::test]
-async fn a_cause_more_than_a_minute_ahead_of_the_clock_is_not_followed() {
+async fn a_cause_more_than_a_minute_ahead_of_the_clock_is_ignored() {
     for (ahead, expected) in [(AHEAD_MAX_MS, NOW_MS + AHEAD_MAX_MS + 1), (AHEAD_MAX_MS + 1, NOW_MS)]
     {
         let both = Both::start(vec![]).await;
@@ -211,7 +211,7 @@ async fn a_cause_more_than_a_minute_ahead_of_the_clock_is_not_followed() {
     }
 }
 
-/// One event of a clock that was a month ahead, and whom it takes along.
+/// One event by a writer whose clock was a month ahead, and the events that it moves.
 #[tokio::test]
 async fn an_event_far_ahead_moves_its_own_boundaries_and_no_other() {
     let given = || {
@@ -224,12 +224,12 @@ async fn an_event_far_ahead_moves_its_own_boundaries_and_no_other() {
     let of_near = ("productId", "near", stocked_type);
     let of_customer = ("customerId", "far", "ProductOrdered");
     for (reads, event, expected) in [
-        // What is only read elsewhere is followed for a minute.
+        // A boundary that is only read elsewhere is followed for a minute.
         (&[of_far][..], placed("o"), NOW_MS),
         (&[of_near], placed("o"), near + 1),
         (&[of_far, of_near], placed("o"), near + 1),
         (&[of_customer], placed("o"), NOW_MS),
-        // A partition and a fence keep their order, whether or not they were read.
+        // A partition and a fence keep their order, even if they were not read.
         (&[of_far], stocked("far"), far + 1),
         (&[], stocked("far"), far + 1),
         (&[of_customer], ordered("o2", "far"), far + 2),
@@ -240,12 +240,13 @@ async fn an_event_far_ahead_moves_its_own_boundaries_and_no_other() {
         let seen = (!reads.is_empty()).then_some(&seen);
         let case = format!("{reads:?}, then {event:?}");
         assert_eq!(both.append(seen, vec![event], None).await, Ok(vec![expected]), "{case}");
-        // The writer has been there. Its next event elsewhere follows if that was near, and is at its clock if not.
+        // The same writer appends elsewhere. If its last event was near, the next one follows it. Otherwise the next
+        // one has the time of the writer's clock.
         let next = both.append(None, vec![placed("other")], None).await;
         let after = if expected > far { NOW_MS } else { expected + 1 };
         assert_eq!(next, Ok(vec![after]), "{case}");
         if expected > far {
-            // Nor does a further one there make it forget that event.
+            // Another far event does not make the writer forget this one.
             both.append(None, vec![stocked("far")], None).await.expect("it is appended");
             let last = both.append(None, vec![placed("last")], None).await;
             assert_eq!(last, Ok(vec![NOW_MS + 1]), "{case}");

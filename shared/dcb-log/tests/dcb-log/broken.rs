@@ -1,5 +1,5 @@
-//! Events that can't be read, and events whose type has left the catalog: they are named, and the
-//! check goes on.
+//! Events that can't be read, and events whose type has left the catalog: the report names them, and the check
+//! continues.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aws::Item;
@@ -32,7 +32,7 @@ fn count(event_type: &str, counted: u64, found: u64) -> FenceDefect {
     FenceDefect::Count { event_type: event_type.to_owned(), counted, found }
 }
 
-/// What is wrong, boundary by boundary.
+/// The defects of each boundary.
 fn wrong(report: &DcbReport) -> Vec<(&str, &[FenceDefect])> {
     let all = report.differences.iter().chain(&report.mended);
     all.map(|differs| (differs.boundary.as_str(), &*differs.wrong)).collect()
@@ -72,7 +72,7 @@ async fn an_event_without_payload_is_named_and_counted() {
 }
 
 #[tokio::test]
-async fn no_count_of_a_type_is_lowered_that_has_an_event_without_boundaries() {
+async fn an_event_without_boundaries_keeps_all_counts_of_its_type() {
     let stack = library().await;
     // The fence counts the event, as it did when its tags could be read.
     put(&stack, "bookId:b", 3, "event", "Noted").await;

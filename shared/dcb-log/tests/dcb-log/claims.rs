@@ -1,8 +1,8 @@
-//! Work that agents share by claims: decisions that combine several boundaries by tags that are computed from
-//! a command. The tests say which boundaries a command depends on, and what it costs.
+//! Agents share work by claims: decisions combine several boundaries by tags that are computed from a command. The
+//! tests check which boundaries a command depends on, and its cost.
 //!
-//! A project has features, and a feature has edges. One agent at a time works on an edge. A reference
-//! names all of its path: `shop/login/design` is an edge of the feature `shop/login`.
+//! A project has features, and a feature has edges. One agent at a time works on an edge. A reference is a whole
+//! path: `shop/login/design` is an edge of the feature `shop/login`.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -15,7 +15,7 @@ use ringfence_core::{
 use crate::prices::{Cost, cost, metered};
 use crate::stack::{Stack, envelope};
 
-/// What a feature or an edge belongs to.
+/// The parent of a feature or an edge.
 fn parent(reference: &str) -> &str {
     reference.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
@@ -52,7 +52,7 @@ struct IterationCompleted {
     edge: String,
 }
 
-/// The only event of an edge that is filed under its feature too.
+/// The only event of an edge that is also filed under its feature.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[tag(key = "feature", cross_partition, strong, value = parent(edge))]
 struct EdgeConverged {
@@ -60,7 +60,7 @@ struct EdgeConverged {
     edge: String,
 }
 
-/// It lies in a partition of the loser's own, where it disturbs no holder.
+/// It goes to the loser's partition, so it disturbs no holder.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[tag(key = "attempt", partition, value = format!("{edge}/{agent}"))]
 struct ClaimRejected {
@@ -95,7 +95,7 @@ impl Context for Projects {
 /// How many events of each type the decision has read.
 type Read = BTreeMap<String, usize>;
 
-/// What was read for a command.
+/// The events that were read for a command.
 struct ReadFor<R>(Read, PhantomData<fn(R)>);
 
 impl<R> Default for ReadFor<R> {
@@ -104,7 +104,7 @@ impl<R> Default for ReadFor<R> {
     }
 }
 
-/// A slice that reads the events of some types and writes what `$writes` makes of command and read events.
+/// A slice that reads the events of some types. `$writes` makes its events from the command and the read events.
 macro_rules! slice {
     ($command:ident reads $reads:ident [$($event_type:literal)*], writes $event:ty, $writes:expr) => {
         struct $reads(String);
@@ -165,7 +165,7 @@ struct ClaimEdge {
     edge: String,
     agent: String,
     claim: String,
-    /// The features that have to be done first.
+    /// The features that must be done first.
     #[tag(key = "feature", cross_partition)]
     after: Vec<String>,
 }
@@ -251,7 +251,7 @@ fn converge() -> ConvergeEdge {
     ConvergeEdge { edge: EDGE.to_owned() }
 }
 
-/// The boundaries that a command depends on if it reads these types; those of partitions are marked with `=`.
+/// The boundaries that a command depends on if it reads these types. Partitions are marked with `=`.
 fn planned(command: &impl ringfence_core::Command, types: &[&'static str]) -> Vec<String> {
     let catalog = Projects::catalog().expect("no contradictions");
     let types = types.iter().copied();
@@ -264,7 +264,7 @@ fn planned(command: &impl ringfence_core::Command, types: &[&'static str]) -> Ve
     Plan::new(&query, &catalog).expect("a plan").reads.iter().map(name).collect()
 }
 
-/// Those of a slice that can start.
+/// The boundaries of a slice that can start.
 #[track_caller]
 fn boundaries<S: Slice>(command: &S) -> Vec<String> {
     let catalog = Projects::catalog().expect("no contradictions");
@@ -287,7 +287,7 @@ fn each_command_depends_on_the_boundaries_that_its_tags_name() {
     assert_eq!(boundaries(&converge()), [IS_EDGE, OF_FEATURE, "project:shop"]);
 }
 
-/// A feature that was born on an edge ends there.
+/// Ends a feature on the edge where it was born.
 #[derive(Command)]
 struct FoldBack {
     #[tag(key = "edge", partition)]
@@ -296,7 +296,7 @@ struct FoldBack {
     child: String,
 }
 
-/// A release names the features in it, and its own name is the project's with a version.
+/// A release names its features. Its name is the project's name with a version.
 #[derive(Command)]
 #[tag(key = "release", partition, value = format!("{project}/{version}"))]
 struct CreateRelease {
@@ -349,7 +349,7 @@ async fn stack(features: &[&str]) -> Stack {
     stack
 }
 
-/// What the command costs a handler that has decided these commands before.
+/// The cost of the command on a handler that has decided these commands before.
 async fn cost_of<S: Slice>(stack: &Stack, before: &[S], command: &S) -> Cost {
     let decisions = Decisions::new(1);
     for before in before {

@@ -1,9 +1,8 @@
-//! Exact requests and units of a command: of a cold handler and of a warm one, without and with an idempotency
-//! key.
+//! Exact requests and units of a command: on a cold and a warm handler, without and with an idempotency key.
 //!
-//! Payloads have 500 bytes, ids at most 12, and the metadata is that of a traced command, so that
-//! an event's item has at most 1,024 bytes. The units are computed from the documented sizes of
-//! the items; the emulator's own figures agree.
+//! Payloads have 500 bytes, ids at most 12, and the metadata is the metadata of a traced command. So an event's item
+//! has at most 1,024 bytes. The units are computed from the documented sizes of the items, and agree with the
+//! emulator's figures.
 
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ use crate::stack::{Stack, append, committed, envelope};
 
 /// JSON bytes of a payload.
 const PAYLOAD_BYTES: usize = 500;
-/// What an event's item may have, so that it takes one unit to write outside a transaction.
+/// The largest item of an event that takes one unit to write outside a transaction.
 const EVENT_ITEM_BYTES_MAX: usize = 1_024;
 
 /// The event with a payload of [`PAYLOAD_BYTES`].
@@ -36,15 +35,15 @@ fn padded(event: impl Into<NewEvent>) -> NewEvent {
     event
 }
 
-/// What a command costs, and what is there before it.
+/// A command whose cost is measured, and the events before it.
 struct Case<S: Slice> {
     given: Vec<NewEvent>,
-    /// A command of the same query, after which the handler is warm.
+    /// A command of the same query that warms the handler.
     before: Option<S>,
     command: S,
-    /// How many reads have to be under way at once.
+    /// How many reads must run at once.
     reads: usize,
-    /// Whether it comes with an idempotency key.
+    /// Whether the command has an idempotency key.
     key: bool,
 }
 
@@ -87,7 +86,7 @@ impl<S: Slice + Clone> Case<S> {
     }
 }
 
-/// What the log's requests cost since the last look: computed, and metered alike.
+/// The cost of the log's requests since the last call. Computed and metered costs must be equal.
 async fn measured(stack: &Stack, log: &DcbLog) -> Cost {
     let exchanges = stack.wire.take();
     let events = stack.items().await.into_iter().filter(|item| item.contains_key("event"));
@@ -147,7 +146,7 @@ async fn place_an_order_of_two_products_whose_fences_are_checked() {
     let order = || Case::new(listed(), order(), 3);
     assert_eq!(order().cost().await, cost((3, 1.5), (1, 6.0)));
     assert_eq!(order().with_key().cost().await, cost((3, 1.5), (1, 6.0)));
-    // Their own append pays for it: the event and its fence, in a transaction.
+    // Their append pays for it: the event and its fence, in a transaction.
     let list = || Case::new([], ListProduct { product_id: id("product-0001") }, 1);
     assert_eq!(list().cost().await, cost((1, 0.5), (1, 4.0)));
     assert_eq!(list().with_key().cost().await, cost((1, 0.5), (1, 4.0)));
@@ -164,8 +163,8 @@ async fn record_one_pair_that_is_read_as_a_composite() {
         let index_write = vec![("tag_composite".to_owned(), 1.0)];
         Cost { index_write, ..cost(reads, (1, write)) }
     };
-    // Besides, the last slot of the product's partition is looked for, which nothing else reads. So the record
-    // is an item.
+    // Besides, the append looks for the last slot of the product's partition, which no read covers. So the record is
+    // an item.
     assert_eq!(record().cost().await, expected((2, 1.0), 4.0));
     assert_eq!(record().with_key().cost().await, expected((2, 1.0), 6.0));
     record()
@@ -213,12 +212,12 @@ async fn cap_over_fifty_events_of_other_partitions() {
     assert_eq!(cap().cost().await, expected((2, 4.5), 4.0));
     assert_eq!(cap().with_key().cost().await, expected((2, 4.5), 4.0));
     cap().cost().await.is_documented("order under a cap, 50 prior events in other partitions");
-    // A quantity that is refused leaves the handler warm.
+    // A rejected quantity leaves the handler warm.
     assert_eq!(cap().warm(order(11)).cost().await, expected((0, 0.0), 4.0));
     assert_eq!(cap().warm(order(11)).with_key().cost().await, expected((0, 0.0), 4.0));
 }
 
-/// A product with a hundred events. The last one gives it the name `Lamp 99`.
+/// A product with a hundred events. The last one names it `Lamp 99`.
 fn hundred() -> impl Iterator<Item = NewEvent> {
     let product = || id("product-0001");
     let added = padded(ProductAdded { product_id: product(), name: "Lamp".to_owned() });
@@ -244,7 +243,7 @@ async fn append_to_an_entity_of_a_hundred_events() {
 }
 
 #[tokio::test]
-async fn a_rejection_costs_a_look_at_what_it_rests_on() {
+async fn a_rejection_costs_a_look_at_its_boundaries() {
     let there = || padded(ProductAdded { product_id: id("product-0001"), name: "Lamp".to_owned() });
     // One partition: a strong read of the next slot.
     let rejected = || Case::new([there()], add(), 1);
@@ -256,7 +255,7 @@ async fn a_rejection_costs_a_look_at_what_it_rests_on() {
     assert_eq!(rejected().cost().await, cost((4, 7.5), (0, 0.0)));
     assert_eq!(rejected().with_key().cost().await, cost((4, 7.5), (0, 0.0)));
     assert_eq!(rejected().warm(place(false)).cost().await, cost((1, 6.0), (0, 0.0)));
-    // A pair: a transaction, and with a key a strong read of the item.
+    // A pair: a transaction; with a key also a strong read of the item.
     let pair = || (id("product-0001"), id("order-000001"));
     let revoke = || {
         let (product_id, order_id) = pair();
@@ -267,7 +266,7 @@ async fn a_rejection_costs_a_look_at_what_it_rests_on() {
 }
 
 #[tokio::test]
-async fn a_repeat_costs_what_a_rejection_costs() {
+async fn a_repeat_costs_as_much_as_a_rejection() {
     let stack = Stack::start(Shop::catalog()).await;
     let envelope = Envelope { idempotency_key: Some("key".to_owned()), ..envelope() };
     let (log, decisions) = (stack.log(), Decisions::new(1));
@@ -278,14 +277,14 @@ async fn a_repeat_costs_what_a_rejection_costs() {
     };
     run(false).await;
     for _ in 0..2 {
-        // A warm handler reads the events as well: they are the answer.
+        // A warm handler also reads the events, because they are the answer.
         run(true).await;
         assert_eq!(computed(&stack, &stack.wire.take()).await, cost((2, 1.5), (0, 0.0)));
     }
 }
 
 #[tokio::test]
-async fn an_append_to_a_partition_that_was_not_read_looks_for_its_last_slot() {
+async fn an_append_to_an_unread_partition_looks_for_its_last_slot() {
     let stack = Stack::start(Shop::catalog()).await;
     for event in hundred() {
         stack.seed(vec![event]).await;
@@ -317,11 +316,11 @@ async fn a_conflict_costs_the_refused_write_and_the_tail() {
     let exchanges = stack.wire.take();
     let operations: Vec<_> = exchanges.iter().map(|e| e.operation.as_str()).collect();
     assert_eq!(operations, ["PutItem", "Query", "PutItem"]);
-    // A refused put costs as much as one that is carried out.
+    // A refused put costs as much as a successful one.
     let put = computed(&stack, &exchanges).await;
     assert_eq!((&put, &metered(&log.meter().snapshot())), (&cost((1, 1.0), (2, 2.0)), &put));
 
-    // And so does a transaction.
+    // So does a transaction.
     for event in stocked() {
         stack.seed(vec![event]).await;
     }

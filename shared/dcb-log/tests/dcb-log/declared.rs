@@ -9,7 +9,7 @@ use crate::repair::{REQUESTS_MAX, stepped_repair, strong_events};
 use crate::stack::{NOW_MS, Stack, append, committed, envelope};
 use crate::verify::{READER, before, decide, verify};
 
-/// Two notes of the reader `r`, in books of their own, that no fence of the reader counts.
+/// Two notes of the reader `r` in different books, which no fence of the reader counts.
 async fn older_notes() -> Stack {
     let stack = Stack::start(catalog()).await;
     for (hours, book_id) in [(4, "b"), (2, "c")] {
@@ -22,8 +22,8 @@ async fn older_notes() -> Stack {
     stack
 }
 
-/// Writers append a note of the reader before some requests of a repair; `hours` is how far their
-/// clocks lag. Returns how many requests the repair made.
+/// Writers append a note of the reader before some requests of a repair. Their clocks lag by `hours`. Returns how
+/// many requests the repair made.
 async fn repair_beside(slots: [usize; 2], hours: u64) -> usize {
     let stack = older_notes().await;
     let at = format!("writers before requests {slots:?}, {hours} hours behind");
@@ -41,7 +41,7 @@ async fn repair_beside(slots: [usize; 2], hours: u64) -> usize {
     }
     stack.check_fences().await;
     assert!(verify(&stack).await.in_order(), "{at}");
-    // A decision on all notes of the reader can commit, and one that misses the oldest can't.
+    // A decision on all notes of the reader can commit. A decision that misses the oldest one can't.
     let plan = plan(&stack, &[&[("readerId", "r")]]);
     let events = strong_events(&stack.log(), &plan).await;
     let fewer = decide(&stack, READER, &seen(&plan, &events[1..])).await;
@@ -52,7 +52,7 @@ async fn repair_beside(slots: [usize; 2], hours: u64) -> usize {
 
 #[tokio::test]
 async fn a_repair_beside_writers_counts_every_older_event_of_a_new_boundary() {
-    // The writers' times lie below those of the older events, between them and above them.
+    // The writers' times lie below, between and above the times of the older events.
     for hours in [5, 3, 1] {
         let requests = repair_beside([REQUESTS_MAX; 2], hours).await;
         for slot in (0..=requests + 3).step_by(bound(3, 1)) {

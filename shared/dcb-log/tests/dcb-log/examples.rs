@@ -10,7 +10,7 @@ use crate::shop::{
 };
 use crate::stack::{NOW_MS, Stack, code};
 
-/// The one append that was sent since the last look.
+/// The only append since the last call.
 #[track_caller]
 fn only_append(stack: &Stack) -> String {
     let mut sent = stack.wire.take();
@@ -68,7 +68,7 @@ async fn record_demand() {
     assert_eq!(third.attempts, 1);
     insta::assert_snapshot!(only_append(&stack));
 
-    // Revoked once. A second time there is nothing to revoke.
+    // Revoked once. The second time there is nothing to revoke.
     let revoke = || RecordDemand::Revoke { product_id: id("p1"), order_id: id("o3") };
     stack.accept(revoke()).await;
     stack.accept(revoke()).await;
@@ -98,7 +98,7 @@ async fn order_product() {
     stack.accept(order("o2", "c1", 6)).await;
     insta::assert_snapshot!(only_append(&stack));
 
-    // The cap counts across orders, and for this customer alone.
+    // The cap counts across orders, and only for this customer.
     let rejected = stack.run(&order("o3", "c1", 1)).await;
     assert_eq!(code(&rejected), "LimitExceeded");
     stack.accept(order("o3", "c2", 1)).await;

@@ -1,4 +1,4 @@
-//! What no emulator does: contention, throttling, lost answers.
+//! Faults that no emulator makes: contention, throttling, lost answers.
 
 use ringfence_aws::Clock;
 use ringfence_aws::wire::{Exchange, Fault};
@@ -13,9 +13,9 @@ use crate::reads::seen;
 use crate::shop::{AddProduct, OrderProduct, ProductNameChanged, ProductOrdered, Shop};
 use crate::stack::{NOW_MS, Stack, append, committed, envelope};
 
-/// How one event and nothing else is appended.
+/// The operation that appends one event and nothing else.
 const PUT: &str = "PutItem";
-/// How everything else is.
+/// The operation of all other appends.
 pub(crate) const TRANSACTION: &str = "TransactWriteItems";
 
 pub(crate) async fn shop() -> Stack {
@@ -30,7 +30,7 @@ pub(crate) fn renamed(name: &str) -> ProductNameChanged {
     ProductNameChanged { product_id: id("p1"), name: name.to_owned() }
 }
 
-/// An order of the customer `c1`, whose fence counts it.
+/// An order of the customer `c1`; the customer's fence counts it.
 pub(crate) fn ordered(order: &str) -> ProductOrdered {
     let (order_id, customer_id, product_id) = (id(order), id("c1"), id("p1"));
     ProductOrdered { order_id, customer_id, product_id, quantity: 1 }
@@ -41,7 +41,7 @@ pub(crate) fn order(order: &str) -> OrderProduct {
     OrderProduct { order_id, customer_id, product_id, quantity: 1 }
 }
 
-/// A page without items, as a replica answers that does not have them yet.
+/// A page without items, as from a replica that does not have them yet.
 pub(crate) fn stale() -> Fault {
     Fault::Answer(200, json!({ "Items": [], "Count": 0, "ScannedCount": 0 }))
 }
@@ -51,7 +51,7 @@ pub(crate) fn requests(exchanges: &[Exchange], operation: &str) -> Vec<Value> {
     of.map(|exchange| exchange.request.clone()).collect()
 }
 
-/// Faults after which the same request is sent again, whether it is a put or a transaction.
+/// Faults after which the same request is sent again, be it a put or a transaction.
 fn transient() -> Vec<Fault> {
     vec![
         Fault::error("ThrottlingException"),
@@ -80,7 +80,7 @@ async fn is_sent_again<S: Slice>(command: S, operation: &str, fault: Fault) {
 }
 
 #[tokio::test]
-async fn the_identical_request_is_sent_again_and_nothing_decided_again() {
+async fn the_identical_request_is_sent_again_without_a_new_decision() {
     for fault in transient() {
         is_sent_again(add(), PUT, fault.clone()).await;
         is_sent_again(order("o1"), TRANSACTION, fault).await;
@@ -99,8 +99,8 @@ async fn the_identical_request_is_sent_again_and_nothing_decided_again() {
 const SENDS_MAX: u32 = 12;
 const SENDS: usize = SENDS_MAX as usize;
 
-/// Sends one append, of a decision that has read the event's partition, through these faults. Returns how it
-/// failed, and how often it was sent.
+/// Sends one append through these faults. Its decision has read the event's partition. Returns the error, and how
+/// often the append was sent.
 async fn fails(
     event: NewEvent,
     operation: &str,
@@ -123,7 +123,7 @@ async fn fails(
 }
 
 #[tokio::test(start_paused = true)]
-async fn exhaustion_says_what_is_known() {
+async fn exhausted_attempts_report_whether_the_outcome_is_known() {
     let conflict = Fault::cancelled(&["TransactionConflict", "None"]);
     let cancelled = Fault::cancelled(&["None", "ThrottlingError"]);
     let throttling = Fault::error("ThrottlingException");
@@ -190,8 +190,8 @@ fn unjudged() -> Fault {
 }
 
 #[tokio::test]
-async fn an_unknown_outcome_is_not_decided_again_before_the_own_put_was_judged() {
-    // With the token, and after the ten minutes in which the store knows it.
+async fn an_unknown_outcome_is_not_decided_again_until_our_put_was_judged() {
+    // With the token, and after the ten minutes for which DynamoDB knows it.
     for without_token in [false, true] {
         let stack = shop().await;
         stack.wire.inject(TRANSACTION, 0, Fault::LostAfter);
@@ -208,7 +208,7 @@ async fn an_unknown_outcome_is_not_decided_again_before_the_own_put_was_judged()
         assert_eq!(stack.count("ProductOrdered").await, 1);
         stack.check_fences().await;
     }
-    // Without a lost answer, the same reasons are a conflict: nothing of it can be in the log.
+    // Without a lost answer, the same reasons are a conflict, because the append can't be in the log.
     let stack = shop().await;
     stack.seed(events![ordered("o0")]).await;
     (0..2).for_each(|_| stack.wire.inject("Query", 0, stale()));
@@ -233,13 +233,13 @@ async fn an_unknown_outcome_stays_unknown_if_no_later_send_was_judged() {
 }
 
 #[tokio::test]
-async fn the_unknown_outcome_of_a_send_that_was_refused_since_is_not_reported() {
+async fn an_unknown_outcome_is_settled_by_a_later_refusal() {
     let stack = shop().await;
-    // The head of the fence lies ahead of the next writer's clock.
+    // The head of the fence is ahead of the next writer's clock.
     let fast = stack.log_at(&Clock::fixed(NOW_MS + 10_000));
     committed(append(&fast, events![ordered("o1")], &envelope()).await);
-    // The first send gets no answer. The second, of the same transaction, is refused for the head,
-    // and then the first has come to nothing as well. The third, a new transaction, is refused.
+    // The first send gets no answer. The second send, of the same transaction, is refused because of the head, so the
+    // first one failed as well. The third send, a new transaction, is refused.
     stack.wire.inject(TRANSACTION, 0, Fault::LostBefore);
     stack.wire.inject(TRANSACTION, 2, Fault::error("AccessDeniedException"));
     let failed = append(&stack.log(), events![ordered("o2")], &envelope()).await;
@@ -264,7 +264,7 @@ async fn no_wait_crosses_the_deadline_of_a_command() {
 }
 
 #[tokio::test]
-async fn what_can_never_succeed_is_sent_once() {
+async fn a_request_that_can_never_succeed_is_sent_once() {
     let refused = ["ValidationException", "AccessDeniedException"].map(Fault::error);
     let cancelled = ["ItemCollectionSizeLimitExceeded", "ValidationError"];
     let cancelled = cancelled.map(|code| Fault::cancelled(&[code, "None"]));
@@ -291,10 +291,10 @@ async fn a_clock_behind_the_fence_is_raised_without_deciding_again() {
     let sent = requests(&stack.wire.take(), TRANSACTION);
     let [refused, accepted] = &sent[..] else { panic!("{} requests", sent.len()) };
     assert_ne!(refused["ClientRequestToken"], accepted["ClientRequestToken"]);
-    // The writer remembers: its next time needs no second request.
+    // The writer remembers the head, so its next time needs no second request.
     committed(append(&slow, events![ordered("o3")], &envelope()).await);
     assert_eq!(stack.take(TRANSACTION).len(), 1);
-    // A slot that is taken then does not make it forget the head.
+    // A taken slot does not make it forget the head.
     let slow = stack.log_at(&Clock::fixed(NOW_MS - 30_000));
     stack.wire.inject(TRANSACTION, 1, Fault::cancelled(&["ConditionalCheckFailed", "None"]));
     committed(append(&slow, events![ordered("o4")], &envelope()).await);
@@ -302,7 +302,7 @@ async fn a_clock_behind_the_fence_is_raised_without_deciding_again() {
 }
 
 #[tokio::test]
-async fn one_fence_far_ahead_does_not_carry_the_others_with_it() {
+async fn one_fence_far_ahead_does_not_move_the_others() {
     let stack = shop().await;
     stack.seed(events![ordered("o1"), renamed("first")]).await;
     let early_ms = NOW_MS - 3_600_000;

@@ -11,7 +11,7 @@ use crate::reads::{put, read, seen};
 use crate::render::append as rendered;
 use crate::stack::{Stack, append, envelope};
 
-/// A parcel goes from one depot to another; the number of a journey follows from all of them.
+/// A parcel goes from one depot to another. Both and the parcel determine the number of the journey.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[event(read_by_type)]
 struct Moved {
@@ -53,7 +53,7 @@ async fn each_value_and_the_type_have_an_item_in_the_events_transaction() {
 }
 
 #[tokio::test]
-async fn what_index_items_show_is_the_event_as_it_was() {
+async fn index_items_show_the_whole_event() {
     let stack = Stack::start(catalog()).await;
     let appended = stack.seed(vec![moved("p", "x", "y"), moved("q", "y", "x")]).await;
     stack.seed(vec![moved("r", "u", "u")]).await;
@@ -65,7 +65,7 @@ async fn what_index_items_show_is_the_event_as_it_was() {
         let read = log.read(&plan, Consistency::Strong, &envelope()).try_collect().await;
         let read: Vec<_> = read.expect("a read");
         assert_eq!((&read[..2], read.len()), (&appended[..], expected));
-        // Of the table itself, therefore strongly.
+        // The query is on the table itself, therefore strong.
         let [query] = &stack.take("Query")[..] else { panic!("not one query") };
         assert_eq!(query.request["ConsistentRead"], true);
         assert!(query.request["IndexName"].is_null());
@@ -73,7 +73,7 @@ async fn what_index_items_show_is_the_event_as_it_was() {
 }
 
 #[tokio::test]
-async fn no_scan_and_no_stream_takes_an_index_item_for_an_event() {
+async fn scans_and_streams_do_not_take_an_index_item_for_an_event() {
     let stack = Stack::start(catalog()).await;
     let appended = stack.seed(vec![moved("p", "x", "y")]).await;
     let scanned: Vec<_> = stack.log().scan().try_collect().await.expect("a scan");
@@ -105,7 +105,7 @@ async fn a_fence_of_a_value_or_of_the_type_makes_a_conflict() {
 
 #[tokio::test]
 async fn index_items_count_among_the_actions_of_a_transaction() {
-    /// 1 event, 2 actions a guest.
+    /// One event, and two actions for each guest.
     #[derive(Clone, Debug, PartialEq, Event)]
     struct Invited {
         #[tag(partition)]

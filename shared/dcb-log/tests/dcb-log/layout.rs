@@ -1,4 +1,4 @@
-//! Tables that a program makes.
+//! Tables that a program creates.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aws::Clock;
@@ -15,7 +15,7 @@ fn layout_catalog() -> Catalog {
 }
 
 #[tokio::test]
-async fn a_table_that_a_program_makes_serves_every_read_of_its_catalog() {
+async fn a_table_that_a_program_creates_serves_every_read_of_its_catalog() {
     let dynamo = Embedded::start().await.expect("an embedded DynamoDB");
     let client = Wire::default().client(dynamo.endpoint());
     let layout = table_layout(&layout_catalog());
@@ -43,7 +43,7 @@ async fn a_table_that_a_program_makes_serves_every_read_of_its_catalog() {
 }
 
 #[tokio::test]
-async fn a_table_that_is_there_is_not_made_again() {
+async fn an_existing_table_is_not_created_again() {
     let dynamo = Embedded::start().await.expect("an embedded DynamoDB");
     let client = Wire::default().client(dynamo.endpoint());
     let layout = table_layout(&layout_catalog());

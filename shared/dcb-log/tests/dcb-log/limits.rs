@@ -1,4 +1,4 @@
-//! At a limit the store takes it; one above it no write is sent, and the error names the numbers.
+//! DynamoDB accepts an append at a limit. Above the limit nothing is sent, and the error names the numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,14 +28,14 @@ fn written(page: &str, bytes: usize) -> Written {
     Written { page_id: page.to_owned(), text: "x".repeat(bytes) }
 }
 
-/// At most the end of a partition was looked for, which no decision had read.
+/// Checks that nothing was written. A request may have looked for the end of an unread partition.
 #[track_caller]
 fn nothing_written(stack: &Stack) {
     let sent: Vec<_> = stack.wire.take().into_iter().map(|exchange| exchange.operation).collect();
     assert!(sent.iter().all(|operation| operation == "Query"), "{sent:?}");
 }
 
-/// Appends what is at the limit, then what is above it, and returns the error.
+/// Appends events at the limit, then events above it. Returns the error.
 async fn check(at: Vec<NewEvent>, above: Vec<NewEvent>) -> String {
     let stack = Stack::start(catalog()).await;
     stack.seed(at).await;
@@ -62,7 +62,7 @@ async fn actions_of_a_transaction() {
     }
 }
 
-/// Appends events under an idempotency key of so many bytes.
+/// Appends events under an idempotency key of this length in bytes.
 async fn recorded(stack: &Stack, events: usize, key: usize) -> Result<(), String> {
     let record = CommandRecord::new("write", &"k".repeat(key), &json!({}));
     let events = (0..events).map(|_| written("p", 1).into()).collect();
@@ -97,7 +97,7 @@ async fn bytes_of_an_event() {
     let items = stack.items().await;
     let empty = items.iter().find(|item| item.contains_key("event")).map(item_bytes);
     let text = EVENT_BYTES_MAX - empty.expect("the event's item");
-    // Of another partition, so that both have the same slot and time.
+    // In another partition, so both have the same slot and time.
     let error = check(events![written("p", text)], events![written("q", text + 1)]).await;
     let expected = "Written: 358401 bytes, limit 358400; \
                     keep large payloads elsewhere and refer to them";
@@ -129,14 +129,14 @@ async fn bytes_of_a_transaction_include_the_index_items() {
     let schema = EventSchema { read_by_type: true, ..Written::SCHEMA };
     let stack = Stack::start(Catalog::new("library", [schema])).await;
     let events = |n| (0..n).map(|_| written("p", 300_000).into()).collect();
-    // Each event is there twice: 4.2 MB.
+    // Each event is stored twice: 4.2 MB.
     let error = append(&stack.log(), events(7), &envelope()).await.expect_err("above the limit");
     assert!(error.to_string().starts_with("the command's transaction: 42"), "{error}");
     nothing_written(&stack);
     stack.seed(events(6)).await;
 }
 
-/// A catalog of this many types in one partition, whose fence counts them.
+/// A catalog of this many types in one partition. The partition's fence counts them.
 fn types(count: usize) -> (Catalog, Vec<Name>) {
     let names: Vec<Name> = (0..count).map(|n| format!("T{n:03}").into()).collect();
     let schema = |name: &Name| EventSchema { name: name.clone(), fenced: true, ..Written::SCHEMA };
@@ -213,7 +213,7 @@ async fn a_type_with_a_long_name_is_read_and_conditioned_on() {
 }
 
 #[tokio::test]
-async fn a_tag_that_is_there_twice_counts_once() {
+async fn a_repeated_tag_counts_once() {
     let stack = Stack::start(reads::catalog()).await;
     let mut twice: NewEvent = noted("b", "r", "").into();
     twice.tags.extend(twice.tags.clone());
@@ -227,7 +227,7 @@ async fn a_tag_that_is_there_twice_counts_once() {
 }
 
 #[tokio::test]
-async fn an_empty_value_partitions_nothing_and_is_else_kept() {
+async fn an_empty_value_makes_no_partition_and_is_otherwise_kept() {
     #[derive(Clone, Debug, PartialEq, Event)]
     struct Signed {
         #[tag(partition)]
@@ -295,7 +295,7 @@ async fn a_field_of_a_payload_has_a_name() {
 }
 
 #[tokio::test]
-async fn metadata_that_an_item_uses_for_itself() {
+async fn metadata_with_reserved_names() {
     let stack = Stack::start(catalog()).await;
     for key in [
         "id",
@@ -311,7 +311,7 @@ async fn metadata_that_an_item_uses_for_itself() {
         "indexOf",
     ] {
         let metadata = serde_json::from_value(json!({ key: 1 }));
-        // It may be refused where it is read; it is never written.
+        // Metadata may be refused when it is read; it is never written.
         if let Ok(metadata) = metadata {
             let envelope = Envelope { metadata, ..envelope() };
             let appended = append(&stack.log(), events![written("p", 1)], &envelope).await;

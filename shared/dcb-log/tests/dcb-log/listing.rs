@@ -6,7 +6,7 @@ use ringfence_core::prelude::*;
 
 use crate::shop::*;
 
-/// The same of products that are listed: a decision that depends on fenced types of other partitions.
+/// Places an order of listed products: a decision that depends on fenced types of other partitions.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(crate) struct OrderListed {
     #[tag(partition)]
@@ -111,7 +111,7 @@ impl Slice for FindPair {
     }
 }
 
-/// Stocks a product that exists: it reads the product and not what it writes.
+/// Stocks a product that exists. It reads the product's existence and not the events that it writes.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(crate) struct StockProduct {
     #[tag(partition)]
@@ -138,7 +138,7 @@ impl Slice for StockProduct {
     }
 }
 
-/// How many of the events that it reads there are.
+/// The number of events that the decision reads.
 pub(crate) struct Count<R>(pub(crate) u32, PhantomData<fn(R)>);
 
 impl<R> Default for Count<R> {

@@ -1,5 +1,4 @@
-//! The log on an embedded DynamoDB: what goes over the wire, what it costs, what holds when
-//! clients race and when requests fail.
+//! The log on an embedded DynamoDB: its requests, their costs, racing clients, and requests that fail.
 
 extern crate ringfence_core as ringfence; // the derive macros name it so
 

@@ -14,8 +14,8 @@ use crate::stack::{NOW_MS, Stack, append, committed, envelope};
 use crate::unindexed;
 use crate::verify::{before, repair, verify};
 
-/// Two notes of a reader in different books that were recorded in the same millisecond, before the reader's
-/// notes were filed; and what the repair says that fills them in.
+/// Two notes of a reader in different books. They were recorded in the same millisecond, before the reader's notes
+/// were filed. Also returns the report of the repair that files them.
 async fn at_one_time() -> Stack {
     let stack = Stack::start(catalog()).await;
     for book in ["b", "c", "a"] {
@@ -32,7 +32,7 @@ async fn at_one_time() -> Stack {
     stack
 }
 
-/// A decision on the plan's boundaries can commit.
+/// Checks that a decision on the plan's boundaries can commit.
 async fn commits(stack: &Stack, seen: &Seen, event: NewEvent) {
     let envelope = envelope();
     let append =
@@ -46,7 +46,7 @@ async fn events_of_one_millisecond_are_read_once_and_in_order_whatever_the_page(
     let both = plan(&stack, &[&[("readerId", "r")], &[("bookId", "c")]]);
     let log = stack.log();
     for limit in [None, Some(1), Some(2)] {
-        // Also if each page of the index has one entry.
+        // This holds even if each page of the index has one entry.
         limit
             .into_iter()
             .for_each(|n| (0..9).for_each(|_| stack.wire.inject("Query", 0, Fault::page(n))));
@@ -74,7 +74,7 @@ async fn events_of_one_millisecond_are_read_once_and_in_order_whatever_the_page(
         }
         assert_eq!(notes, expected);
     }
-    // Where the times differ, a page is one request.
+    // If the times differ, a page is one request.
     let page = Page { limit: Some(2), backwards: true, ..Page::default() };
     stack.wire.forget();
     let latest: Vec<_> = log.query(&reading, &page).try_collect().await.expect("a page");
@@ -98,7 +98,7 @@ async fn each_event_of_one_millisecond_has_its_own_index_item() {
     assert!(verify(&stack).await.in_order());
     stack.seed(vec![moved("s", "x", "z")]).await;
     stack.check_fences().await;
-    // Each of these decisions appends one more, which the type counts.
+    // Each of these decisions appends one more event, which the type counts.
     for (tags, expected) in [(&[("depot", "x")][..], 4), (&[("depot", "y")], 3), (&[], 6)] {
         let plan: Plan = items::plan(&stack, tags);
         let read = stack.log().read(&plan, Consistency::Strong, &envelope()).try_collect().await;

@@ -1,4 +1,4 @@
-//! What `verify` and `repair` ask of the table, and what the runbook says that they need.
+//! The runbook lists exactly the permissions that `verify` and `repair` need.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ fn named(command: &str) -> BTreeSet<String> {
     actions.map(str::to_owned).collect()
 }
 
-/// The actions that the requests since the last look need.
+/// The actions that the requests since the last call need.
 fn asked(stack: &Stack) -> BTreeSet<String> {
     let operations = stack.wire.take().into_iter().map(|exchange| exchange.operation);
     operations.map(|operation| operation.replace("TransactGetItems", "GetItem")).collect()
@@ -31,19 +31,19 @@ async fn the_runbook_names_the_permissions_of_verify_and_repair() {
     let stack = Stack::start(catalog()).await;
     stack.seed(vec![moved("p", "x", "y"), moved("p", "x", "y")]).await;
     let items = stack.items().await;
-    // Without the first of them, the partition has a gap.
+    // Without its first event, the partition has a gap.
     let is_first = |item: &&Item| item.contains_key("event") && item.contains_key("rest");
     delete(&stack, items.iter().find(is_first).expect("an event")).await;
     delete(&stack, &index_items(&stack).await[0]).await;
     Damage::Set("cnt#Moved", number(7)).inflict(&stack, "depot:x").await;
     let _ = asked(&stack);
-    // The command line looks at the table's keys first.
+    // The command line reads the table's keys first.
     let described = || BTreeSet::from(["DescribeTable".to_owned()]);
     assert!(!verify(&stack).await.in_order());
     assert_eq!(&asked(&stack) | &described(), named("verify"));
     let report = repair(&stack).await;
     assert_eq!((report.differences.len(), report.unindexed.len()), (0, 0), "{report:?}");
-    // An attribute that lacks is set by an update.
+    // An update sets a missing attribute.
     let update = BTreeSet::from(["UpdateItem".to_owned()]);
     assert_eq!(&(&asked(&stack) | &update) | &described(), &named("verify") | &named("repair"));
 }

@@ -1,4 +1,4 @@
-//! What requests cost, by the documented sizes of items, and as the log has metered it.
+//! The costs of requests, computed from the documented sizes of items and metered by the log.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aws::wire::Exchange;
@@ -8,15 +8,15 @@ use serde_json::Value;
 
 use crate::stack::{Stack, TABLE};
 
-/// What a command costs.
+/// The cost of a command.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Cost {
     pub(crate) requests: (u32, u32),
-    /// Of the table and of the indexes that are queried.
+    /// Read units of the table and of the indexes that are queried.
     pub(crate) read: f64,
-    /// Of the table.
+    /// Write units of the table.
     pub(crate) write: f64,
-    /// Units to keep the declared indexes, by name.
+    /// Write units of the declared indexes, by name.
     pub(crate) index_write: Vec<(String, f64)>,
 }
 
@@ -32,7 +32,7 @@ impl Cost {
     }
 }
 
-/// One request or several that read, and how many units; the same of writes.
+/// Reads and writes, each as the number of requests and their units.
 pub(crate) fn cost(reads: (u32, f64), writes: (u32, f64)) -> Cost {
     let (requests, index_write) = ((reads.0, writes.0), vec![]);
     Cost { requests, read: reads.1, write: writes.1, index_write }
@@ -49,7 +49,7 @@ pub(crate) fn metered(usage: &Usage) -> Cost {
     }
 }
 
-/// The documented price of what was on the wire.
+/// The documented price of the recorded requests.
 pub(crate) async fn computed(stack: &Stack, exchanges: &[Exchange]) -> Cost {
     let mut computed = cost((0, 0.0), (0, 0.0));
     for Exchange { operation, request, answer } in exchanges {
@@ -108,8 +108,8 @@ fn read_price(operation: &str, request: &Value, answer: &Value) -> f64 {
     }
 }
 
-/// The item of an action as it is now: a fence only grows, so its size afterwards is the larger one, which
-/// counts; a slot that is free has no size.
+/// The current item of an action. A fence only grows, and the larger size counts, so the size afterwards is right. A
+/// free slot has no size.
 async fn item_of(stack: &Stack, action: &Value) -> Item {
     let action = action.as_object().and_then(|a| a.values().next()).expect("an action");
     let key = action.get("Key").unwrap_or(&action["Item"]);
@@ -118,8 +118,8 @@ async fn item_of(stack: &Stack, action: &Value) -> Item {
     get.send().await.expect("an answer").item.unwrap_or_default()
 }
 
-/// Each index that the item is in: its keys and what the index projects. In a transaction an
-/// index costs what it costs outside of it.
+/// Each index that the item is in, with its keys and projected attributes. In a transaction an index costs the same
+/// as outside.
 fn index_entries(catalog: &Catalog, item: &Item) -> Vec<(String, f64)> {
     let indexes = catalog.indexes().into_iter().filter(|index| item.contains_key(index));
     let units = |index: String| {

@@ -1,4 +1,4 @@
-//! Clients that race: exactly as many win as may. Each request takes some milliseconds, by a seed.
+//! Clients that race: exactly the permitted number wins. Each request takes some milliseconds, chosen by a seed.
 
 use futures::future::join_all;
 use ringfence_aws::wire::Fault;
@@ -28,7 +28,7 @@ async fn stack<S: Slice>() -> Stack {
     stack
 }
 
-/// Runs the commands at once, each as a client of its own.
+/// Runs the commands at once, each on its own client.
 async fn race<S: Slice>(
     stack: &Stack,
     commands: impl Iterator<Item = S>,
@@ -45,7 +45,7 @@ fn winners(ends: &[Result<Handled, HandleError>]) -> usize {
 async fn many_entities_are_created_once_each() {
     let entities = bound(30, 100);
     let stack = stack::<AddProduct>().await;
-    // Each client starts at another entity, so that they meet at some and follow at others.
+    // Each client starts at another entity, so they collide at some entities and follow each other at others.
     let clients = (0..CLIENTS).map(async |client| {
         let mut won = 0;
         for n in 0..entities {
@@ -115,7 +115,7 @@ async fn stale_reads_cost_attempts_and_never_a_seat() {
     let ends = race(&stack, (0..CLIENTS).map(|student| subscribe(0, student))).await;
     let subscribed = stack.count("StudentSubscribed").await;
     assert_eq!(winners(&ends), subscribed);
-    // A client that gave up in the crowd gets a seat afterwards, as long as there is one.
+    // If a client gave up in the crowd, it gets a seat afterwards, as long as there is one.
     for student in 0..CLIENTS {
         let _ = stack.run(&subscribe(0, student)).await;
     }
@@ -140,7 +140,7 @@ async fn orders_of_a_product_pass_beside_its_other_events() {
     let stocked = (0..CLIENTS).map(async |n| {
         let (order_id, product_ids) = (id(&format!("stocked-{n}")), product_ids());
         let command = PlaceOrder { order_id, product_ids, paid: true };
-        // Of those that depend on every slot of the partition, some may give up.
+        // Some commands that depend on every slot of the partition may give up.
         stack.run(&command).await.is_ok()
     });
     let names = (0..CLIENTS).map(async |n| {

@@ -1,4 +1,4 @@
-//! Reads: whole, ordered, each event once, whatever the page, the projection or the id.
+//! Reads are complete and ordered, and return each event once, for every page size, projection and id.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::stack::{NOW_MS, Stack, TABLE, append, committed, envelope};
 
-/// A note on a page of a book: one partition, one tag that is read across, one composite.
+/// A note on a page of a book: one partition, one tag that is read across partitions, one composite.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[event(read_as_composite)]
 pub(crate) struct Noted {
@@ -30,7 +30,7 @@ pub(crate) fn noted(book: &str, reader: &str, note: &str) -> Noted {
     Noted { book_id: book.to_owned(), reader_id: reader.to_owned(), note: note.to_owned() }
 }
 
-/// A clause per list of tags.
+/// One clause for each list of tags.
 pub(crate) fn plan(stack: &Stack, clauses: &[&[(&'static str, &str)]]) -> Plan {
     plan_of(&stack.catalog, clauses)
 }
@@ -60,10 +60,10 @@ pub(crate) fn seen(plan: &Plan, events: &[SequencedEvent]) -> Seen {
 }
 
 #[tokio::test]
-async fn what_was_appended_comes_back_as_it_was() {
+async fn appended_events_are_read_unchanged() {
     let stack = Stack::start(catalog()).await;
     let appended = stack.seed(events![noted("b", "r", "one"), noted("b", "", "two")]).await;
-    // An effect is later than its cause, although the clock of the cause's writer is ahead.
+    // An effect is later than its cause, even if the clock of the cause's writer is ahead.
     let caused = Envelope { cause_ms: Some(NOW_MS + 30_000), ..envelope() };
     let effect = committed(append(&stack.log(), events![noted("b", "r", "three")], &caused).await);
     assert_eq!(effect[0].at, NOW_MS + 30_001);
@@ -73,7 +73,7 @@ async fn what_was_appended_comes_back_as_it_was() {
 }
 
 #[tokio::test]
-async fn clauses_are_merged_by_time_and_an_event_of_two_counts_once() {
+async fn clauses_are_merged_by_time_and_a_common_event_counts_once() {
     let stack = Stack::start(catalog()).await;
     for (book, reader, note) in [
         ("b1", "r1", "1"),
@@ -99,7 +99,7 @@ async fn clauses_are_merged_by_time_and_an_event_of_two_counts_once() {
         ("readerId:r1", "counts", 3),
     ];
     assert_eq!(extents.collect::<Vec<_>>(), expected);
-    // The table's copy is kept, which has the metadata that the index does not project.
+    // The table's copy is kept, because it has the metadata that the index does not project.
     assert_eq!(read[0].metadata, crate::stack::envelope().metadata);
 }
 
@@ -136,7 +136,7 @@ async fn an_index_of_keys_is_completed_from_the_table() {
     let batches = stack.take("BatchGetItem");
     assert_eq!(batches.len(), 2, "180 keys in batches of 100");
 
-    // A batch comes back in any order.
+    // A batch has no order.
     for mut answer in batches.into_iter().map(|batch| batch.answer) {
         answer["Responses"][TABLE].as_array_mut().expect("items").reverse();
         stack.wire.inject("BatchGetItem", 0, Fault::Answer(200, answer));
@@ -146,7 +146,7 @@ async fn an_index_of_keys_is_completed_from_the_table() {
 }
 
 #[tokio::test]
-async fn a_page_of_which_one_item_lacks_the_payload_is_completed() {
+async fn a_page_with_an_item_without_payload_is_completed() {
     let stack = Stack::start(catalog()).await;
     let notes = ["one", "two", "three"].map(|note| noted("b", "r", note).into());
     let appended = stack.seed(notes.to_vec()).await;
@@ -163,7 +163,7 @@ fn of_index(events: Vec<SequencedEvent>) -> Vec<SequencedEvent> {
 }
 
 #[tokio::test]
-async fn an_index_of_keys_is_completed_as_strongly_as_was_asked_for() {
+async fn an_index_of_keys_is_completed_with_the_requested_consistency() {
     let keys_only = json!({ "ProjectionType": "KEYS_ONLY" });
     let stack = Stack::projecting(catalog(), &keys_only).await;
     let appended = of_index(stack.seed(events![noted("b", "r", "one")]).await);
@@ -178,7 +178,7 @@ async fn an_index_of_keys_is_completed_as_strongly_as_was_asked_for() {
 }
 
 #[tokio::test]
-async fn of_two_copies_the_tables_is_kept_also_when_the_index_is_named_first() {
+async fn the_tables_copy_is_kept_even_if_the_index_is_named_first() {
     #[derive(Clone, Debug, PartialEq, Event)]
     struct Shelved {
         #[tag(partition)]
@@ -246,15 +246,14 @@ async fn a_scan_returns_every_event_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn opening_the_connection_asks_for_nothing_of_the_table() {
+async fn opening_the_connection_reads_nothing_from_the_table() {
     let stack = Stack::start(catalog()).await;
     ringfence_aws::open(&stack.client).await;
     let operations = stack.wire.take().into_iter().map(|exchange| exchange.operation);
     assert_eq!(operations.collect::<Vec<_>>(), ["DescribeEndpoints"]);
 }
 
-/// Puts an item by hand that says its type under `name` and has no tags, which no writer of this
-/// project would.
+/// Puts an item by hand. Its type is under `name`, and it has no tags. No writer of this project does that.
 pub(crate) async fn put(stack: &Stack, id: &str, position: u64, name: &str, event_type: &str) {
     let text = |text: &str| AttributeValue::S(text.to_owned());
     let put = stack.client.put_item().table_name(TABLE);
@@ -287,7 +286,7 @@ async fn an_event_of_a_partition_without_payload_is_named_and_not_looked_for_aga
 }
 
 #[tokio::test]
-async fn what_is_not_consumed_need_not_be_understood() {
+async fn events_that_are_not_consumed_need_not_be_decodable() {
     let stack = Stack::start(catalog()).await;
     put(&stack, "bookId:b", 1, "event", "Unheard").await;
     let appended = stack.seed(vec![NewEvent::from(noted("b", "r", "one"))]).await;
@@ -295,7 +294,7 @@ async fn what_is_not_consumed_need_not_be_understood() {
     let log = stack.log();
     let read = log.read_with_seen(&plan, Consistency::Eventual, &envelope()).await;
     let (events, seen) = read.expect("a read");
-    // It takes its slot all the same.
+    // The event still takes its slot.
     let partition = &appended[0].partition;
     assert_eq!((events, seen.prefix(partition).map(|prefix| prefix.slot)), (appended, Some(2)));
 }

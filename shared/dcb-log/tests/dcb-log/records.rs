@@ -1,5 +1,5 @@
-//! Commands with an idempotency key take effect once, with a record in their events or with an item; imported
-//! events enter once.
+//! Commands with an idempotency key take effect once. Their record is in their events or in an item. Imported events
+//! enter once.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ async fn shop() -> Stack {
     Stack::start(Shop::catalog()).await
 }
 
-/// The events are the record: the product's partition is read.
+/// The events are the record, because the product's partition is read.
 fn add(product: &str) -> AddProduct {
     AddProduct { product_id: id(product), name: "Lamp".to_owned() }
 }
@@ -35,7 +35,7 @@ fn rename(name: &str) -> ChangeProductName {
     ChangeProductName { product_id: id("p1"), name: name.to_owned() }
 }
 
-/// An item is the record: the event is in a pair's partition, and the product's is not read.
+/// An item is the record: the event is in a pair's partition, and the product's partition is not read.
 fn record(order: &str) -> RecordDemand {
     RecordDemand::Record { product_id: id("p1"), order_id: id(order) }
 }
@@ -65,7 +65,7 @@ fn is_reused(end: Result<Handled, HandleError>) -> bool {
 }
 
 #[tokio::test]
-async fn a_repeat_gets_the_events_of_the_first_run_whatever_was_appended_since() {
+async fn a_repeat_gets_the_events_of_the_first_run_despite_later_events() {
     let stack = shop().await;
     let first = accept(&stack, &add("p1"), "k").await;
     assert!(!first.repeated);
@@ -77,7 +77,7 @@ async fn a_repeat_gets_the_events_of_the_first_run_whatever_was_appended_since()
 
     let first = accept(&stack, &record("o1"), "k").await;
     assert!(!first.repeated);
-    // Once the pair is recorded, the command alone would append nothing; once it is revoked, an event.
+    // If the pair is recorded, the command would append nothing without its key; if it is revoked, one event.
     for _ in 0..2 {
         let again = accept(&stack, &record("o1"), "k").await;
         assert_eq!(again, Handled { repeated: true, written: vec![], ..first.clone() });
@@ -112,7 +112,7 @@ async fn another_command_under_the_key_is_refused_in_its_scope() {
     assert_eq!(stack.count("ProductAdded").await, 2);
 
     accept(&stack, &record("o1"), "k").await;
-    // The scope of an item is the slice: whether the command would append or not.
+    // The scope of an item is the slice, for commands that append and commands that do not.
     for other in [record("o2"), revoke("o2")] {
         assert!(is_reused(run(&stack, &other, "k").await));
     }
@@ -128,7 +128,7 @@ async fn keys_do_not_run_into_each_other() {
     }
 }
 
-/// Another name for the product, which is there.
+/// A new name for an existing product.
 async fn rename_after(stack: &Stack, n: usize) -> ChangeProductName {
     if n == 0 {
         stack.accept(add("p1")).await;
@@ -137,13 +137,14 @@ async fn rename_after(stack: &Stack, n: usize) -> ChangeProductName {
 }
 
 #[tokio::test]
-async fn a_record_counts_until_the_store_deletes_it_whatever_a_clock_says() {
+async fn a_record_counts_until_dynamodb_deletes_it_for_every_clock() {
     const AHEAD_MS: u64 = NOW_MS + 2 * KEY_KEPT_SECONDS * 1_000;
     let stack = shop().await;
     let first = accept(&stack, &record("o1"), "k").await;
     stack.clock.set(AHEAD_MS);
     let repeat = || Handled { repeated: true, written: vec![], ..first.clone() };
-    // To an answer that appends nothing, and to an append. The answer's record is read strongly: a replica may lag.
+    // First an answer that appends nothing, then an append. The answer's record is read strongly, because a replica
+    // may lag.
     stack.wire.forget();
     assert_eq!(accept(&stack, &record("o1"), "k").await, repeat());
     let is_record = |get: &Exchange| {
@@ -153,7 +154,7 @@ async fn a_record_counts_until_the_store_deletes_it_whatever_a_clock_says() {
     assert_eq!(gets.map(|get| get.request["ConsistentRead"] == true).collect::<Vec<_>>(), [true]);
     stack.accept(revoke("o1")).await;
     assert_eq!(accept(&stack, &record("o1"), "k").await, repeat());
-    // A writer that is behind keeps it for as long as its events say.
+    // A writer whose clock is behind keeps the record as long as the times of its events require.
     stack.clock.set(AHEAD_MS - 30_000);
     accept(&stack, &record("o1"), "l").await;
     let is_item = |item: &Item| item["id"].as_s().is_ok_and(|id| id.ends_with("#l"));
@@ -183,7 +184,7 @@ async fn an_event_that_the_decision_does_not_consume_is_a_record_as_well() {
         accept(&stack, &stock, "k").await,
         Handled { repeated: true, written: vec![], ..first }
     );
-    // Also in a tail, and if the first read shows nothing.
+    // Also in a tail, and even if the first read shows nothing.
     stack.wire.inject("Query", 0, stale());
     let late = run(&stack, &stock, "k").await.expect("an answer");
     assert_eq!((late.repeated, late.attempts), (true, 2));
@@ -191,7 +192,7 @@ async fn an_event_that_the_decision_does_not_consume_is_a_record_as_well() {
 }
 
 #[tokio::test]
-async fn an_index_that_shows_an_event_without_its_key_hides_no_record() {
+async fn an_index_that_hides_the_key_of_an_event_hides_no_record() {
     let stack = shop().await;
     let first = accept(&stack, &order("o1"), "k").await;
     // The partition lags behind the index of the customer.
@@ -201,8 +202,8 @@ async fn an_index_that_shows_an_event_without_its_key_hides_no_record() {
     assert_eq!(again, Handled { repeated: true, written: vec![], attempts: 2, conflicts, ..first });
 }
 
-/// Runs the commands with these keys on one handler that keeps its decisions, and then on another one: which
-/// are repeats.
+/// Runs the commands with these keys on one handler that keeps its decisions, and then on another one. Returns which
+/// commands are repeats.
 async fn warm<S: Slice>(stack: &Stack, commands: &[(&S, Option<&str>)]) -> Vec<bool> {
     let (log, decisions) = (stack.log(), Decisions::new(10));
     let mut repeated = Vec::new();
@@ -224,7 +225,7 @@ async fn a_warm_handler_takes_no_repeat_for_a_new_command() {
     let renames = [(&lamp, one), (&torch, two), (&lamp, one), (&torch, None), (&torch, two)];
     assert_eq!(warm(&stack, &renames).await, [false, false, true, false, true]);
     assert_eq!(stack.count("ProductNameChanged").await, 2);
-    // What another handler has appended is read after a conflict.
+    // After a conflict, the handler reads the events that another handler has appended.
     let stocks = [(&stock, one), (&stock, two), (&stock, None), (&stock, one), (&stock, two)];
     assert_eq!(warm(&stack, &stocks[..1]).await, [false]);
     assert_eq!(warm(&stack, &stocks).await, [true, false, false, true, true]);
@@ -248,7 +249,7 @@ async fn a_repeat_on_a_warm_handler_that_has_not_seen_the_first_run_finds_it_in_
     let again = rename("Lantern", &with_key("k")).await;
     let conflicts = again.conflicts.clone();
     assert_eq!(again, Handled { repeated: true, written: vec![], attempts: 2, conflicts, ..first });
-    // So it does where the command would have nothing to change.
+    // The same holds if the command would have nothing to change.
     stack.seed(events![renamed("Torch")]).await;
     rename("Torch", &envelope()).await;
     let first = accept(&stack, &self::rename("Lamp"), "k2").await;
@@ -258,7 +259,7 @@ async fn a_repeat_on_a_warm_handler_that_has_not_seen_the_first_run_finds_it_in_
     assert!(again.repeated);
 }
 
-/// All copies at once: they get one answer, and one of them takes effect.
+/// Runs all copies at once. They get one answer, and one of them takes effect.
 async fn race<S: Slice>(stack: &Stack, command: &S, copies: usize, event_type: &str) {
     seed_thread(1);
     stack.wire.direct(Slow::new(1));
@@ -302,7 +303,7 @@ async fn a_repeat_after_a_crash_finds_what_took_effect() {
             sleep(Duration::from_millis(10)).await;
         }
     };
-    // Each takes effect, and the process ends before the answer arrives.
+    // Each request takes effect, and the process ends before the answer arrives.
     let late = Fault::Late(Duration::from_secs(60));
     let (add, record) = (add("p1"), record("o1"));
     stack.wire.inject("PutItem", 0, late.clone());
@@ -325,14 +326,14 @@ async fn a_repeat_after_a_crash_finds_what_took_effect() {
 async fn a_repeat_after_the_tokens_ten_minutes_takes_no_effect() {
     const LATER_MS: u64 = NOW_MS + 11 * 60_000;
     let stack = shop().await;
-    // The same requests again; of the transaction the store no longer knows the token.
+    // The same requests are sent again, and DynamoDB no longer knows the token of the transaction.
     stack.wire.inject("PutItem", 0, Fault::LostAfter);
     let added = accept(&stack, &add("p1"), "k").await;
     stack.wire.inject("TransactWriteItems", 0, Fault::LostAfter);
     stack.wire.inject("TransactWriteItems", 0, Fault::without_token());
     let recorded = accept(&stack, &record("o1"), "k").await;
     assert!(stack.wire.is_spent() && !added.repeated && !recorded.repeated);
-    // The same commands again, by writers that know nothing of the first.
+    // The same commands again, by writers that do not know about the first ones.
     stack.clock.set(LATER_MS);
     assert_eq!(
         accept(&stack, &add("p1"), "k").await,
@@ -348,7 +349,7 @@ async fn a_repeat_after_the_tokens_ten_minutes_takes_no_effect() {
 }
 
 #[tokio::test]
-async fn whether_an_event_can_be_imported_is_known_without_a_request() {
+async fn checking_whether_an_event_can_be_imported_sends_no_request() {
     let stack = Stack::start(catalog()).await;
     let log = stack.log();
     stack.wire.forget();
@@ -371,7 +372,7 @@ async fn whether_an_event_can_be_imported_is_known_without_a_request() {
 }
 
 #[tokio::test]
-async fn an_event_is_imported_once_and_filed_as_every_other() {
+async fn an_event_is_imported_once_and_filed_like_any_other() {
     let stack = Stack::start(catalog()).await;
     let log = stack.log();
     let event = || NewEvent::from(noted("b", "r", "old"));

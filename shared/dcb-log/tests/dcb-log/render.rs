@@ -1,5 +1,5 @@
-//! An append as a person reads it: one line for each of its parts, names and values put in
-//! place of their aliases, and the random id of the append left out.
+//! Renders an append for a person: one line for each part, with names and values in place of their aliases, and
+//! without the random id of the append.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 const FITS: &str = "a String takes every text";
 
-/// The put or the transaction of a request, checked for what all have in common. Each event has the id of its
-/// append, which is the token of a transaction.
+/// Renders the put or the transaction of a request, and checks the parts that all appends share. Each event has the
+/// id of its append, which is also the token of a transaction.
 pub(crate) fn append(exchange: &Exchange) -> String {
     let request = &exchange.request;
     assert_eq!(request["ReturnConsumedCapacity"], "INDEXES");
@@ -40,7 +40,7 @@ pub(crate) fn append(exchange: &Exchange) -> String {
         if kind == "Update" {
             writeln!(text, "  {}", expression(action, "UpdateExpression")).expect(FITS);
         }
-        // Sorted here: whether maps keep an order depends on what else is built.
+        // Sorted here, because the order of maps depends on the features of other crates in the build.
         let attributes: BTreeMap<_, _> = action["Item"].as_object().into_iter().flatten().collect();
         for (name, value) in attributes {
             if name == "appendId" {
@@ -53,7 +53,7 @@ pub(crate) fn append(exchange: &Exchange) -> String {
     text
 }
 
-/// The expression with its aliases replaced; a name that is no alias is an error.
+/// The expression without aliases. A name that is not an alias is an error.
 fn expression(action: &Value, which: &str) -> String {
     const WORDS: [&str; 8] = ["SET", "ADD", "AND", "OR", "attribute_not_exists", "=", "<", ""];
     let expression = action[which].as_str().expect("an expression");
@@ -78,7 +78,7 @@ fn expression(action: &Value, which: &str) -> String {
 pub(crate) fn plain(attribute: &Value) -> Value {
     let (kind, value) = attribute.as_object().and_then(|a| a.iter().next()).expect("an attribute");
     match kind.as_str() {
-        // As it is written: a number of JSON has fewer digits than a position.
+        // Keeps the digits as written: a JSON number has fewer digits than a position.
         "N" => match value.as_str().expect("digits").parse::<u64>() {
             Ok(number) => number.into(),
             Err(_) => value.clone(),

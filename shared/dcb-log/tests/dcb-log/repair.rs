@@ -26,8 +26,8 @@ pub(crate) async fn fence(stack: &Stack, boundary: &str) -> Option<Item> {
 /// Requests of one repair, at most.
 pub(crate) const REQUESTS_MAX: usize = 40;
 
-/// Runs `checked`. Each of its requests is sent on `wire` only when `step`, which gets the number and operation of the
-/// request, has ended. Also returns how many requests there were.
+/// Runs `checked`. Before each of its requests goes out on `wire`, it runs `step` with the number and operation of
+/// the request. Also returns how many requests there were.
 pub(crate) async fn stepped<T>(
     wire: &Wire,
     checked: impl Future<Output = T>,
@@ -67,7 +67,8 @@ pub(crate) async fn stepped_repair(
     (report.expect("a report"), requests)
 }
 
-/// A writer whose clock is behind that of the second note, and who meets no other fence of it.
+/// A writer appends. Its clock is behind the time of the second note, and it has no other fence in common with that
+/// note.
 async fn interfere(stack: &Stack, fenced: Fenced) {
     let slow = stack.log_at(&Clock::fixed(NOW_MS - 5_400_000));
     let (book, reader) = if fenced == BOOK { ("b", "p") } else { ("d", "r") };
@@ -79,9 +80,8 @@ pub(crate) async fn strong_events(log: &DcbLog, plan: &Plan) -> Vec<SequencedEve
     read.expect("a read of everything")
 }
 
-/// One writer reads everything; another appends before request `other` of the repair, if it does;
-/// the first appends, on what it has read, before request `own`. Returns how many requests the
-/// repair made.
+/// One writer reads everything. Another one may append before request `other` of the repair. The first one appends,
+/// based on its read, before request `own`. Returns how many requests the repair made.
 async fn interleave(fenced: Fenced, n: usize, other: Option<usize>, own: usize) -> usize {
     let (stack, times) = library(fenced).await;
     let (damage, _) = &damages(&times)[n];
@@ -96,7 +96,7 @@ async fn interleave(fenced: Fenced, n: usize, other: Option<usize>, own: usize) 
         if request == own {
             let fence = fence(&stack, fenced.0).await.unwrap_or_default();
             let decided = decide(&stack, fenced, &seen).await;
-            // Once the fence is mended, the writer commits exactly if nobody did since it read.
+            // Once the fence is mended, the writer commits exactly if nobody has committed since its read.
             if fence.contains_key("repaired") {
                 assert_eq!(decided.is_ok(), other.is_none(), "{at}: {decided:?}");
             }
@@ -119,7 +119,7 @@ async fn no_order_of_a_repair_and_writers_loses_an_update() {
         [READER, BOOK].into_iter().flat_map(|fenced| (0..KINDS).map(move |n| (fenced, n)));
     for (n, (fenced, damage)) in damages.enumerate() {
         let requests = interleave(fenced, damage, None, REQUESTS_MAX).await;
-        // In `cargo test` before every other request, where the other one comes before the same one, or not at all.
+        // `cargo test` uses every other request. There the other writer comes before the same request, or not at all.
         for own in (n % bound(2, 1)..=requests).step_by(bound(2, 1)) {
             for other in (bound(own, 0)..=own).map(Some).chain([None]) {
                 interleave(fenced, damage, other, own).await;
@@ -131,7 +131,7 @@ async fn no_order_of_a_repair_and_writers_loses_an_update() {
 }
 
 #[tokio::test]
-async fn a_table_that_is_written_to_gives_no_false_difference() {
+async fn verifying_during_writes_finds_no_false_difference() {
     let (stack, _) = library(BOOK).await;
     let wire = Wire::default();
     let log = stack.log_through(&wire, &stack.catalog);
@@ -152,12 +152,12 @@ async fn a_boundary_that_never_rests_is_mended() {
     for (fenced, case) in [READER, BOOK].into_iter().flat_map(|f| (0..cases).map(move |n| (f, n))) {
         let (stack, times) = library(fenced).await;
         let (damage, _) = &damages(&times)[case];
-        // No writer can add to a count that is a text, nor follow on such a head.
+        // Writers can't add to a count that is a string, nor follow such a head.
         if matches!(damage, Damage::Set(_, value) if value.is_s()) {
             continue;
         }
         damage.inflict(&stack, fenced.0).await;
-        // Before each request but the last, which needs the time of one round trip.
+        // Before each request but the last one, which needs the time of one round trip.
         let write = async |_, operation: &str| {
             if operation != "PutItem" {
                 interfere(&stack, fenced).await;
@@ -174,7 +174,7 @@ async fn two_repairs_and_a_writer_do_not_add_twice() {
     for (n, (fenced, counted)) in
         [(READER, 1), (READER, 3), (BOOK, 1), (BOOK, 3)].into_iter().enumerate()
     {
-        // In `cargo test` each at other requests.
+        // In `cargo test` each uses different requests.
         for slot in (bound(n, 0)..).step_by(bound(4, 1)) {
             let (stack, _) = library(fenced).await;
             Damage::Set("cnt#Noted", number(counted)).inflict(&stack, fenced.0).await;
@@ -184,7 +184,7 @@ async fn two_repairs_and_a_writer_do_not_add_twice() {
                     assert!(repair(&stack).await.in_order());
                     interfere(&stack, fenced).await;
                 }
-                // From then on the fence is right at every moment.
+                // From then on the fence is always right.
                 if request >= slot {
                     stack.check_fences().await;
                 }
@@ -223,7 +223,7 @@ async fn a_repair_whose_requests_fail_ends_and_is_right() {
 }
 
 #[tokio::test]
-async fn a_repair_that_broke_off_is_started_again() {
+async fn an_interrupted_repair_can_start_again() {
     let (stack, _) = library(BOOK).await;
     for request in 0.. {
         Damage::Delete.inflict(&stack, "bookId:b").await;
@@ -253,7 +253,7 @@ struct Lent {
 }
 
 #[tokio::test]
-async fn a_repair_undoes_nothing_of_another_that_ended_meanwhile() {
+async fn a_repair_keeps_the_result_of_another_repair() {
     let stack = Stack::start(Catalog::new("library", [Noted::SCHEMA, Lent::SCHEMA])).await;
     let [first, _] = &stack.seed(events![noted("b", "r", "1"), noted("b", "r", "2")]).await[..]
     else {
@@ -263,8 +263,8 @@ async fn a_repair_undoes_nothing_of_another_that_ended_meanwhile() {
     for (name, value) in [("head", number(first.at)), ("cnt#Noted", number(1))] {
         Damage::Set(name, value).inflict(&stack, "readerId:r").await;
     }
-    // Another type is appended between the two looks at the fence, so that the examination is not
-    // exact and the repair raises the head only. Before it does, another repair mends all.
+    // Another type is appended between the two reads of the fence. So the examination is not exact, and the repair
+    // only raises the head. Before it does, another repair mends everything.
     let (mut looks, mut other) = (0, None);
     let step = async |_, operation: &str| {
         looks += usize::from(operation == "TransactGetItems");

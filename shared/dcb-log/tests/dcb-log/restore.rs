@@ -1,4 +1,4 @@
-//! Events of a copy of the log go back into their places.
+//! Events of a copy of the log are restored to their places.
 
 use ringfence_aws::Item;
 use ringfence_core::{
@@ -11,7 +11,7 @@ use crate::reads::{catalog, noted, plan, read};
 use crate::stack::{NOW_MS, Stack, envelope};
 
 #[tokio::test]
-async fn an_event_of_a_copy_goes_back_into_its_own_place() {
+async fn an_event_of_a_copy_is_restored_to_its_place() {
     let (stack, copy) = (Stack::start(catalog()).await, Stack::start(catalog()).await);
     let log = stack.log();
     let mut events = Vec::new();
@@ -27,7 +27,7 @@ async fn an_event_of_a_copy_goes_back_into_its_own_place() {
     let restored = copy.log();
     restored.restorable(first.clone(), None).expect("it can");
     assert_eq!(restored.restore(first.clone(), None).await.expect("it is put"), first);
-    // A later version and metadata stay, although the catalog knows no later version.
+    // A later version and metadata stay, even if the catalog knows no later version.
     let second = SequencedEvent { version: 3, ..second };
     assert_eq!(restored.restore(second.clone(), None).await.expect("it is put"), second);
     let read = read(&copy, &plan(&copy, &[&[("readerId", "r")]])).await.expect("a read");
@@ -93,7 +93,7 @@ async fn a_copy_of_events_has_the_items_of_their_commands() {
         async |record: CommandRecord| recorded(record).await.expect_err("it is another's");
     assert!(matches!(refused(record("k", 2)).await, LogError::KeyReused(_)));
 
-    // An event that says no hash may be of a command with this key.
+    // An event without a hash may belong to a command with this key.
     let next = |slot, metadata: Metadata| SequencedEvent { slot, metadata, ..events[2].clone() };
     let of = |record: &CommandRecord| Envelope::default().itemized(record).metadata;
     let older = CommandRecord { sha256: String::new(), ..record("old", 1) };
@@ -104,16 +104,16 @@ async fn a_copy_of_events_has_the_items_of_their_commands() {
     restore(older_event).await.expect("put");
     let reused = refused(record("old", 1)).await.to_string();
     assert!(reused.contains("has the event bookId:b/3, which does not say"), "{reused}");
-    // A key that another command has here is not taken from it, and nothing is put.
+    // Another command has this key. The restore does not take the key, and puts nothing.
     let other = SequencedEvent { at: at + 2, ..next(4, of(&record("k", 2))) };
     let reused = restore(other.clone()).await.expect_err("the key is taken");
     assert!(matches!(&reused, LogError::KeyReused(it) if it.key == "k"), "{reused:?}");
-    // It would be free once the item had expired, and then there is none.
+    // After the item has expired the key would be free, but then there is no item to restore.
     copy.clock.set(NOW_MS + (KEY_KEPT_SECONDS + 1) * 1_000);
     restore(other).await.expect("put");
     assert_eq!(records(&copy).await.len(), 2);
 
-    // An event of a local copy that is imported has the item as well.
+    // An event that is imported from a local copy gets the item as well.
     let imported = Stack::start(catalog()).await;
     let log = imported.log();
     for (n, event) in events.iter().enumerate() {

@@ -37,7 +37,8 @@ impl Context for Seats {
     }
 }
 
-/// Gives a student a seat in a course, if the course has one and the student takes fewer than [`COURSES_MAX`].
+/// Gives a student a seat in a course, if the course has one and the student takes fewer than [`COURSES_MAX`]
+/// courses.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(crate) struct Subscribe {
     #[tag(partition)]

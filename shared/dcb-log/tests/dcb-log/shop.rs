@@ -1,5 +1,5 @@
-//! A small shop. Its slices have each shape of a boundary: one partition, several partitions, a pair read as a
-//! composite, and a tag read across partitions.
+//! A small shop. Its slices cover each shape of a boundary: one partition, several partitions, a pair that is read as
+//! a composite, and a tag that is read across partitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,8 +29,8 @@ pub(crate) struct ProductNameChanged {
     pub(crate) name: String,
 }
 
-/// A product that customers can order. A decision elsewhere can depend on this, and not on the product's other
-/// events.
+/// A product that customers can order. A decision elsewhere can depend on this event without depending on the
+/// product's other events.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[event(fenced)]
 pub(crate) struct ProductListed {
@@ -61,7 +61,7 @@ pub(crate) struct DemandRevoked {
     pub(crate) order_id: OrderId,
 }
 
-/// A product goes well with another one: the pair is the partition.
+/// A product goes well with another one. The pair is the partition.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[event(read_as_composite)]
 pub(crate) struct PairFound {

@@ -1,4 +1,4 @@
-//! Slots: what a decision has seen of a partition, where it puts its events, and what a conflict costs it.
+//! Slots: what a decision has seen of a partition, where its events go, and the cost of a conflict.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::stack::{NOW_MS, Stack, append, code, committed, envelope};
 use crate::unindexed;
 use crate::verify::before;
 
-/// A page that lacks the items at this position, as a replica answers that does not have them yet.
+/// A page without the items at this position, as from a replica that does not have them yet.
 fn without(position: u64) -> Fault {
     Fault::Reply(Edit::new(move |page| {
         let items = page["Items"].as_array_mut().expect("items");
@@ -46,7 +46,7 @@ fn operations(exchanges: &[Exchange]) -> Vec<&str> {
     exchanges.iter().map(|exchange| exchange.operation.as_str()).collect()
 }
 
-/// The strong queries, each with the partition and with the slot after which it reads.
+/// The strong queries: the partition of each, and the slot after which it reads.
 fn tails(exchanges: &[Exchange]) -> Vec<(String, String)> {
     let queries = requests(exchanges, "Query").into_iter();
     let strong = queries.filter(|query| query["ConsistentRead"] == true);
@@ -57,15 +57,15 @@ fn tails(exchanges: &[Exchange]) -> Vec<(String, String)> {
     strong.map(|query| (of(&query, ":key", "S"), of(&query, ":than", "N"))).collect()
 }
 
-/// Three notes of one reader in one book, each appended by itself, and what a decision saw of them whose reads
-/// came back as these faults say: how many of the partition, by the reader's fence, and as events.
+/// Appends three notes of one reader in one book, one at a time, and reads them through these faults. Returns what a
+/// decision has seen: the last slot of the partition, the count of the reader's fence, and the number of events.
 async fn seen_through(faults: Vec<Fault>) -> (u64, u64, usize) {
     let stack = Stack::start(catalog()).await;
     for note in ["1", "2", "3"] {
         stack.seed(events![noted("b", "r", note)]).await;
     }
     let plan = plan(&stack, &[&[("bookId", "b")], &[("readerId", "r")]]);
-    // The partition is asked first.
+    // The partition is read first.
     faults.into_iter().for_each(|fault| stack.wire.inject("Query", 0, fault));
     let (log, envelope) = (stack.log(), envelope());
     let read = log.read_with_seen(&plan, Consistency::Eventual, &envelope).await;
@@ -76,7 +76,7 @@ async fn seen_through(faults: Vec<Fault>) -> (u64, u64, usize) {
         Some(Extent::Fence { counts, .. }) => counts["Noted"],
         other => panic!("{other:?}"),
     };
-    // What was not seen stands in the way of an append.
+    // Unseen events prevent an append.
     let append = Append {
         events: events![noted("b", "r", "4")],
         seen: Some(&seen),
@@ -94,8 +94,8 @@ async fn seen_through(faults: Vec<Fault>) -> (u64, u64, usize) {
 
 #[tokio::test]
 async fn nothing_beyond_a_gap_is_seen() {
-    // What a stale read of the partition does not show is a gap, although the reader's index shows it, and an event
-    // beyond it counts for nothing.
+    // A stale read of the partition leaves a gap, even if the reader's index shows the event. Events after the gap do
+    // not count.
     assert_eq!(seen_through(vec![without(2)]).await, (1, 1, 1));
     assert_eq!(seen_through(vec![until(1)]).await, (0, 0, 0));
     assert_eq!(seen_through(vec![without(2), without(2)]).await, (1, 1, 1));
@@ -112,7 +112,7 @@ async fn a_gap_between_two_pages_is_one_too() {
         stack.seed(events![noted("b", "r", note)]).await;
     }
     let plan = plan(&stack, &[&[("bookId", "b")]]);
-    // One item a page, and the second page has lost it.
+    // Each page has one item, and the second page has lost it.
     stack.wire.inject("Query", 0, Fault::page(1));
     stack.wire.inject("Query", 0, without(2));
     let read = stack.log().read(&plan, Consistency::Eventual, &envelope()).try_collect().await;
@@ -121,7 +121,7 @@ async fn a_gap_between_two_pages_is_one_too() {
 }
 
 #[tokio::test]
-async fn a_put_into_an_unread_partition_whose_answer_was_lost_does_not_move_on() {
+async fn a_put_into_an_unread_partition_with_a_lost_answer_keeps_its_slot() {
     let late = Fault::Stray(Duration::from_millis(5));
     for fault in [Fault::LostBefore, Fault::LostAfter, late] {
         for event in [NewEvent::from(renamed("x")), ordered("o1").into()] {
@@ -139,11 +139,11 @@ async fn a_put_into_an_unread_partition_whose_answer_was_lost_does_not_move_on()
 }
 
 #[tokio::test]
-async fn a_taken_slot_of_an_unread_partition_moves_the_put_and_nothing_is_decided_again() {
+async fn a_taken_slot_of_an_unread_partition_moves_the_put_without_a_new_decision() {
     let stack = shop().await;
     let ahead = stack.seed(events![renamed("1"), renamed("2"), renamed("3")]).await;
     stack.wire.forget();
-    // The pair is read by its composite, and then the end of the product's partition, which lags.
+    // The pair is read by its composite. The end of the product's partition is read next, and lags.
     stack.wire.inject("Query", 1, stale());
     let slow = stack.log_at(&Clock::fixed(NOW_MS - 30_000));
     let (product_id, order_id) = (id("p1"), id("o1"));
@@ -172,7 +172,7 @@ async fn a_taken_slot_of_an_unread_partition_moves_the_put_and_nothing_is_decide
 
 /// The last events of the partition have another type than the decision reads, and are later than the clock.
 #[tokio::test]
-async fn a_tags_read_says_where_its_partition_ends_whatever_the_decision_reads_of_it() {
+async fn a_read_by_tag_finds_the_end_of_its_partition_for_every_type() {
     #[derive(Event)]
     struct Joined {
         #[tag(partition, cross_partition)]
@@ -204,7 +204,7 @@ async fn a_tags_read_says_where_its_partition_ends_whatever_the_decision_reads_o
 }
 
 #[tokio::test]
-async fn several_events_take_the_next_slots_and_say_how_many_follow() {
+async fn several_events_take_the_next_slots_and_count_their_followers() {
     let stack = shop().await;
     stack.seed(events![renamed("1")]).await;
     let stocked = |product| ProductStocked { product_id: id(product) };
@@ -233,7 +233,7 @@ async fn after_a_conflict_the_tail_is_read_and_folded_on_top() {
     let added = ProductAdded { product_id: id("p1"), name: "0".to_owned() };
     stack.seed(events![added, renamed("1"), renamed("2")]).await;
     let stocked = ProductStocked { product_id: id("p1") };
-    // What the first read does not show: another name, or something that the decision does not ask for.
+    // The first read misses an event: another name, or a type that the decision does not read.
     for (missed, accepted) in [(NewEvent::from(renamed("lamp")), false), (stocked.into(), true)] {
         let slot = stack.seed(vec![missed]).await[0].slot;
         stack.wire.forget();
@@ -243,8 +243,8 @@ async fn after_a_conflict_the_tail_is_read_and_folded_on_top() {
         assert_eq!(tails(&exchanges), [("productId:p1".to_owned(), (slot - 1).to_string())]);
         assert_eq!(handled.attempts, 2);
         let last = exchanges.last().map_or("", |exchange| &*exchange.operation);
-        // The product has the name already, which the strong read of the tail shows as of that moment; or the same is
-        // decided again and put at the next slot.
+        // If the product has the name already, the strong read of the tail shows it at that moment. Otherwise the
+        // decision repeats and puts its event at the next slot.
         assert_eq!(last, if accepted { "PutItem" } else { "Query" });
         stack.seed(events![renamed("other")]).await;
     }
@@ -268,11 +268,11 @@ fn order_listed(order: &str) -> OrderListed {
     OrderListed { order_id: id(order), product_ids: vec![id("p1"), id("p2")] }
 }
 
-/// Runs an order whose read of the product `p1` ends before this slot; how often it was decided, and which
+/// Runs an order whose read of the product `p1` ends before this slot. Returns how often it was decided, and which
 /// tails were read.
 async fn order<S: Slice>(stack: &Stack, command: S, slot: u64) -> (u32, Vec<(String, String)>) {
     stack.wire.forget();
-    // The partitions are asked in the order of their names: the order, then the products.
+    // The partitions are read in the order of their names: the order, then the products.
     stack.wire.inject("Query", 1, until(slot));
     let handled = stack.accept(command).await;
     assert!(stack.wire.is_spent());
@@ -295,7 +295,7 @@ async fn other_events_of_a_partition_do_not_disturb_a_decision_on_its_fenced_typ
     stack.seed(events![listed("p1"), listed("p2")]).await;
     stack.seed(events![renamed("x")]).await;
     assert_eq!(order(&stack, order_listed("o1"), 2).await, (1, vec![]));
-    // One of the types that it reads does.
+    // One of the types that it reads does disturb it.
     stack.seed(events![listed("p1")]).await;
     let (attempts, tails) = order(&stack, order_listed("o2"), 3).await;
     assert_eq!((attempts, tails), (2, vec![("productId:p1".to_owned(), "2".to_owned())]));
@@ -323,16 +323,16 @@ async fn a_rejection_on_fenced_types_looks_at_their_fences() {
 }
 
 #[tokio::test]
-async fn a_rejection_that_rests_on_half_of_an_append_is_never_answered() {
+async fn a_rejection_based_on_half_of_an_append_is_never_returned() {
     let stack = shop().await;
     let added = ProductAdded { product_id: id("p1"), name: "lamp".to_owned() };
     stack.seed(events![added, renamed("lantern")]).await;
     stack.wire.forget();
-    // Without the second event of the append, the product has that name already.
+    // If the second event of the append is missing, the product already has that name.
     stack.wire.inject("Query", 0, until(2));
     let handled = stack.run(&rename("lamp")).await.expect("it is accepted");
     assert_eq!(handled.attempts, 2);
-    // A strong read of the next slot could miss the other half as well; a transaction can't.
+    // A strong read of the next slot could miss the second event as well; a transaction can't.
     let expected = ["Query", "TransactGetItems", "Query", "PutItem"];
     assert_eq!(operations(&stack.wire.take()), expected);
     // At the end of an append, the strong read is enough.

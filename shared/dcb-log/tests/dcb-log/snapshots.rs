@@ -1,4 +1,4 @@
-//! Snapshots in the table: what they cost and save, and what is read where they can't be used.
+//! Snapshots in the table: their costs and savings, and the reads when they can't be used.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::shop::{
 use crate::stack::{NOW_MS, Stack, code};
 use crate::weather::Slow;
 
-/// Tells the names that products have had, in fold order.
+/// Returns the names that a product has had, in fold order.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct TellNames {
     product_ids: Vec<ProductId>,
@@ -65,7 +65,7 @@ impl Slice for TellNames {
     }
 }
 
-/// Gives a product of many names another one.
+/// Renames a product that has many names.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Rename {
     #[tag(partition)]
@@ -99,7 +99,7 @@ impl Slice for Rename {
     }
 }
 
-/// Tells what an order and a customer have ordered: a partition, and a boundary with a fence.
+/// Returns the quantities in an order and of a customer: a partition, and a boundary with a fence.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct TellOrdered {
     #[tag(partition)]
@@ -149,7 +149,7 @@ impl Slice for TellOrdered {
     }
 }
 
-/// Gives a product the number of its names so far as its next name.
+/// Names a product after the number of its names so far.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Number {
     #[tag(partition)]
@@ -201,13 +201,13 @@ fn tell() -> TellNames {
     TellNames { product_ids: vec![id("p1"), id("p2")] }
 }
 
-/// The operations since the last look.
+/// The operations since the last call.
 fn operations(stack: &Stack) -> String {
     let names = stack.wire.take().into_iter().map(|exchange| exchange.operation);
     names.collect::<Vec<_>>().join(" ")
 }
 
-/// Waits until a snapshot that was sent has come. It is kept for ninety days.
+/// Waits until a sent snapshot has arrived. It is kept for ninety days.
 async fn kept(stack: &Stack) {
     let is_snapshot = |item: &Item| item["id"].as_s().is_ok_and(|id| id.starts_with("snapshot#"));
     for _ in 0..10_000 {
@@ -245,7 +245,7 @@ async fn an_append_to_a_hundred_events_costs_two_half_units_of_reading_with_a_sn
     let handled = handle(&stack.log(), catalog, &Decisions::new(0), &torch, &keyed).await;
     assert!(!handled.expect("an outcome").repeated);
     assert_eq!(computed(&stack, &stack.wire.take()).await, cost((2, 1.0), (1, 1.0)));
-    // The same slice's snapshot of another product is another one.
+    // The same slice has another snapshot for another product.
     name(&stack, "p2", &["Desk"]).await;
     stack.wire.forget();
     stack.accept(Rename { product_id: id("p2"), name: "Table".to_owned() }).await;
@@ -262,7 +262,7 @@ async fn events_after_a_snapshot_are_folded_on_top_if_they_come_last() {
     kept(&stack).await;
     assert_eq!(code(&stack.run(&tell()).await), "a b c d");
     assert_eq!(operations(&stack), "GetItem Query Query TransactGetItems");
-    // A writer whose clock is behind: its event belongs before those of the other product.
+    // The clock of this writer is behind, so its event belongs before the other product's events.
     let behind = stack.log_at(&Clock::fixed(NOW_MS + 5_000));
     let rename = ChangeProductName { product_id: id("p1"), name: "e".to_owned() };
     let (catalog, envelope) = (&stack.catalog, crate::stack::envelope());
@@ -276,7 +276,7 @@ async fn events_after_a_snapshot_are_folded_on_top_if_they_come_last() {
 }
 
 #[tokio::test]
-async fn a_snapshot_that_is_not_kept_is_missed_by_nobody() {
+async fn a_snapshot_that_is_not_kept_changes_no_result() {
     let stack = Stack::start(Shop::catalog()).await;
     name(&stack, "p1", &["a", "b", "c", "d"]).await;
     stack.wire.forget();
@@ -313,12 +313,12 @@ async fn the_longest_snapshot_is_kept_and_a_longer_one_is_not() {
 }
 
 #[tokio::test]
-async fn where_the_log_lacks_the_last_event_of_a_snapshot_everything_is_read() {
+async fn everything_is_read_if_the_log_lacks_the_snapshots_last_event() {
     let stack = Stack::start(Shop::catalog()).await;
     name(&stack, "p1", &["a", "b", "c", "d"]).await;
     assert_eq!(code(&stack.run(&tell()).await), "a b c d");
     kept(&stack).await;
-    // A restore has lost the last event, and another one has its slot.
+    // A restore has lost the last event, and another event has its slot.
     let last = stack.items().await.into_iter().find(|item| {
         item.get("event").is_some() && item["position"].as_n().is_ok_and(|slot| slot == "4")
     });
@@ -333,9 +333,9 @@ async fn where_the_log_lacks_the_last_event_of_a_snapshot_everything_is_read() {
     stack.check_fences().await;
 }
 
-/// Reads are stale now and then, and so are snapshots.
+/// Reads and snapshots are stale now and then.
 #[tokio::test(start_paused = true)]
-async fn of_handlers_that_start_at_once_each_knows_all_that_was_committed_before_it() {
+async fn concurrent_handlers_see_everything_committed_before_they_start() {
     seed_thread(1);
     let stack = Stack::start(Shop::catalog()).await;
     stack.wire.direct(Slow::new(1));
@@ -357,9 +357,9 @@ async fn of_handlers_that_start_at_once_each_knows_all_that_was_committed_before
     assert!(stack.items().await.iter().any(|item| item.contains_key("snapshot")));
 }
 
-/// The customer's last event is in the order that is read, and is not the last one there.
+/// The customer's last event is in the order that is read, but is not the order's last event.
 #[tokio::test]
-async fn a_snapshot_is_used_where_a_partition_has_the_last_event_of_another_boundary() {
+async fn a_snapshot_is_used_if_a_partition_has_the_last_event_of_another_boundary() {
     let stack = Stack::start(Shop::catalog()).await;
     let order = async |order: &str, customer: &str, quantity| {
         let (order_id, customer_id) = (id(order), id(customer));
@@ -377,7 +377,7 @@ async fn a_snapshot_is_used_where_a_partition_has_the_last_event_of_another_boun
     let exchanges = stack.wire.take();
     let sent: Vec<_> = exchanges.iter().map(|exchange| &*exchange.operation).collect();
     assert_eq!(sent, ["GetItem", "Query", "Query", "TransactGetItems"]);
-    // Of the order it reads the last event that the snapshot knows. Of the customer it also reads the one of the
+    // Of the order it reads the last event that the snapshot knows. Of the customer it also reads the event of the
     // millisecond before, because the position of an index item has a fraction.
     assert_eq!([&exchanges[1].answer["Count"], &exchanges[2].answer["Count"]], [1, 2]);
     order("o4", "c1", 4).await;

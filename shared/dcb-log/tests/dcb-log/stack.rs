@@ -1,4 +1,4 @@
-//! What every test stands on: a table of its own, and the wire to it.
+//! The table of each test, and the wire to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,12 +27,12 @@ pub(crate) struct Stack {
     pub(crate) client: Client,
     pub(crate) catalog: Catalog,
     pub(crate) clock: Clock,
-    /// Seeds, each at a later time.
+    /// Seeds events, each at a later time.
     seeder: DcbLog,
 }
 
 impl Stack {
-    /// With the table that the catalog needs.
+    /// Creates the table that the catalog needs.
     pub(crate) async fn start(catalog: Result<Catalog, CatalogError>) -> Self {
         let catalog = catalog.expect("the catalog is free of contradictions");
         let properties = ringfence_dcb_log::table_layout(&catalog).properties();
@@ -49,7 +49,7 @@ impl Stack {
     }
 
     fn on(catalog: Catalog, mut properties: Value) -> Self {
-        // Nobody reads the stream here, and the engine would look through all of its records at each write.
+        // Nobody reads the stream here, and the engine would search all of its records at each write.
         properties.as_object_mut().expect("a map").remove("StreamSpecification");
         let engine = Engine::memory().expect("a database in memory");
         engine.create_table(&properties, TABLE).expect("the table");
@@ -65,17 +65,17 @@ impl Stack {
         self.log_at(&self.clock)
     }
 
-    /// A writer on a clock of its own.
+    /// A writer on another clock.
     pub(crate) fn log_at(&self, clock: &Clock) -> DcbLog {
         self.log_of(&self.catalog, clock)
     }
 
-    /// A log of other events in the same table, on a clock of its own.
+    /// A log of other events in the same table, on another clock.
     pub(crate) fn log_of(&self, catalog: &Catalog, clock: &Clock) -> DcbLog {
         DcbLog::new(self.client.clone(), TABLE, catalog.clone(), clock.clone())
     }
 
-    /// A log of other events in the same table, on a wire of its own.
+    /// A log of other events in the same table, on another wire.
     pub(crate) fn log_through(&self, wire: &Wire, catalog: &Catalog) -> DcbLog {
         let client = client(&self.engine, wire);
         DcbLog::new(client, TABLE, catalog.clone(), self.clock.clone())
@@ -123,7 +123,7 @@ impl Stack {
         self.items().await.iter().filter(|item| item.get("event") == Some(&event_type)).count()
     }
 
-    /// Recomputes every fence from the events, and which index items there are; looks for gaps.
+    /// Recomputes every fence and all index items from the events, and looks for gaps.
     pub(crate) async fn check_fences(&self) {
         let mut expected: BTreeMap<String, Fence> = BTreeMap::new();
         let mut index_items: BTreeSet<(String, String, u64)> = BTreeSet::new();
@@ -163,7 +163,7 @@ impl Stack {
         assert_eq!(found.collect::<BTreeSet<_>>(), index_items);
     }
 
-    /// The requests of one operation since the last look.
+    /// The requests of one operation since the last call.
     pub(crate) fn take(&self, operation: &str) -> Vec<Exchange> {
         let all = self.wire.take().into_iter();
         all.filter(|exchange| exchange.operation == operation).collect()
@@ -175,7 +175,7 @@ fn client(engine: &Engine, wire: &Wire) -> Client {
     wire.client_of(Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body)))
 }
 
-/// By event type, how many events; and the time of the newest one.
+/// The number of events of each type, and the time of the newest event.
 type Fence = (BTreeMap<String, u64>, u64);
 
 fn text(item: &Item, name: &str) -> String {
@@ -196,7 +196,7 @@ fn fence(item: &Item) -> Fence {
     (types.map(count).collect(), number(item, "head"))
 }
 
-/// The table of the catalog's events, with indexes that carry other attributes.
+/// The table of the catalog's events, with indexes that have other projections.
 pub(crate) fn table(catalog: &Catalog, projection: &Value) -> Value {
     let mut table = ringfence_dcb_log::table_layout(catalog).properties();
     let indexes = table["GlobalSecondaryIndexes"].as_array_mut().into_iter().flatten();

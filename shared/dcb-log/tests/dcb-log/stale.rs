@@ -1,4 +1,4 @@
-//! Reads that no emulator makes: stale ones, lagging indexes, reads that get no answer.
+//! Reads that no emulator makes: stale reads, lagging indexes, reads without an answer.
 
 use ringfence_aws::wire::{Edit, Fault};
 use ringfence_core::kit::id;
@@ -12,18 +12,18 @@ use crate::stack::{NOW_MS, Stack, code, envelope};
 use crate::verify::Damage;
 
 #[tokio::test]
-async fn a_rejection_decided_on_a_stale_read_is_never_answered() {
+async fn a_rejection_decided_on_a_stale_read_is_never_returned() {
     let stack = shop().await;
     stack.seed(events![ProductStocked { product_id: id("p1") }]).await;
     stack.wire.forget();
-    // Both reads of the first decision: the order, which is not there, and the product.
+    // Both reads of the first decision: the order, which does not exist, and the product.
     stack.wire.inject("Query", 0, stale());
     stack.wire.inject("Query", 0, stale());
     let command = PlaceOrder { order_id: id("o1"), product_ids: vec![id("p1")], paid: true };
     let handled = stack.accept(command).await;
     assert_eq!(handled.attempts, 2);
     assert!(stack.wire.is_spent());
-    // What was added is read strongly: the product's partition after the last slot seen, and no more.
+    // Only the new events are read, strongly: the product's partition after the last slot seen.
     let queries = requests(&stack.wire.take(), "Query");
     let strong: Vec<_> = queries.iter().filter(|query| query["ConsistentRead"] == true).collect();
     let [tail] = &strong[..] else { panic!("{strong:?}") };
@@ -32,7 +32,7 @@ async fn a_rejection_decided_on_a_stale_read_is_never_answered() {
 }
 
 #[tokio::test]
-async fn a_no_op_decided_on_a_stale_read_is_never_answered() {
+async fn a_no_op_decided_on_a_stale_read_is_never_returned() {
     let stack = shop().await;
     let (product_id, order_id) = (id("p1"), id("o1"));
     stack.accept(RecordDemand::Record { product_id, order_id }).await;
@@ -59,7 +59,7 @@ async fn a_lagging_index_is_waited_for() {
     let (product_id, customer_id) = (id("p1"), id("c1"));
     let ordered = ProductOrdered { order_id: id("o1"), customer_id, product_id, quantity: 10 };
     stack.seed(events![ordered]).await;
-    // Two decisions' worth of reads; the order's partition is empty anyway.
+    // The reads of two decisions. The order's partition is empty anyway.
     (0..4).for_each(|_| stack.wire.inject("Query", 0, stale()));
     stack.wire.forget();
     let (product_id, customer_id) = (id("p1"), id("c1"));
@@ -67,7 +67,7 @@ async fn a_lagging_index_is_waited_for() {
     let end = stack.run(&command).await;
     assert_eq!(code(&end), "LimitExceeded");
     assert_eq!(end.expect("it is rejected").attempts, 3);
-    // The second decision was not made: the index did not show yet what the fence counts.
+    // The second decision was not made, because the index did not show yet what the fence counts.
     assert_eq!(stack.take(TRANSACTION).len(), 1);
 }
 
@@ -91,7 +91,7 @@ async fn reads_are_sent_again_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_without_any_answer_says_that_nothing_is_written() {
+async fn a_read_without_any_answer_reports_that_nothing_was_written() {
     let stack = shop().await;
     (0..8).for_each(|_| stack.wire.inject("Query", 0, Fault::error("InternalServerError")));
     let end = stack.run(&add()).await.expect_err("no answer at all");

@@ -1,4 +1,4 @@
-//! Index items that lack are named and put, beside writers and beside another repair.
+//! A repair names and puts missing index items, beside writers and beside another repair.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::verify::{OPTIONS, repair, verify};
 mod before {
     use super::{Catalog, Event};
 
-    /// As [`crate::items`] has it, before decisions asked for depots or for journeys.
+    /// As in [`crate::items`], before decisions read depots or journeys.
     #[derive(Clone, Debug, PartialEq, Event)]
     pub(crate) struct Moved {
         #[tag(partition)]
@@ -33,7 +33,7 @@ mod before {
     }
 }
 
-/// What a writer of the old version appends, at a time of its own.
+/// The append of a writer of the old version, at this time.
 pub(crate) async fn moved_before(stack: &Stack, ms: u64, parcel: &str) {
     let event = before::Moved { parcel_id: parcel.into(), from: "x".into(), to: "y".into() };
     let catalog = before::catalog();
@@ -61,7 +61,7 @@ pub(crate) async fn delete(stack: &Stack, item: &Item) {
 }
 
 #[tokio::test]
-async fn an_index_item_that_lacks_is_named_and_put_as_it_was() {
+async fn a_missing_index_item_is_named_and_restored() {
     let stack = Stack::start(catalog()).await;
     stack.seed(vec![moved("p", "x", "y"), moved("q", "y", "z")]).await;
     let all = index_items(&stack).await;
@@ -109,7 +109,7 @@ async fn more_index_items_than_one_request_asks_for_are_put() {
 }
 
 #[tokio::test]
-async fn a_tag_and_a_type_that_are_newly_declared_are_filled_beside_writers() {
+async fn a_newly_declared_tag_and_type_are_filled_beside_writers() {
     for slot in (0..).step_by(bound(2, 1)) {
         let stack = Stack::start(catalog()).await;
         for (ms, parcel) in [(1, "p"), (2, "q")] {
@@ -140,7 +140,7 @@ async fn a_tag_and_a_type_that_are_newly_declared_are_filled_beside_writers() {
 }
 
 #[tokio::test]
-async fn an_event_that_shows_before_its_index_items_lacks_none() {
+async fn an_event_that_shows_before_its_index_items_is_not_reported() {
     let stack = Stack::start(catalog()).await;
     stack.seed(vec![moved("p", "x", "y")]).await;
     for seed in 0..8 {
@@ -155,7 +155,7 @@ async fn an_event_that_shows_before_its_index_items_lacks_none() {
 }
 
 #[tokio::test]
-async fn a_table_that_is_written_to_lacks_no_index_item() {
+async fn verifying_during_writes_finds_no_missing_index_item() {
     let stack = Stack::start(catalog()).await;
     let (wire, seed) = (Wire::default(), async || {
         let events: Vec<NewEvent> = vec![moved("p", "x", "y")];

@@ -1,4 +1,4 @@
-//! Fences against events: every damage is named and mended.
+//! Compares fences with events: every damage is named and mended.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -65,14 +65,14 @@ impl Damage {
     }
 }
 
-/// A boundary that has a fence, and by which tag it is read.
+/// A boundary that has a fence, and the tag by which it is read.
 pub(crate) type Fenced = (&'static str, (&'static str, &'static str));
 /// A tag across partitions: the fence orders what it counts.
 pub(crate) const READER: Fenced = ("readerId:r", ("readerId", "r"));
 /// A partition whose type is declared `fenced`: the slots order what its fence counts.
 pub(crate) const BOOK: Fenced = ("bookId:b", ("bookId", "b"));
 
-/// Two notes of the boundary, the second an hour after the first, and one elsewhere.
+/// Two notes of the boundary, the second one an hour after the first, and one note elsewhere.
 pub(crate) async fn library((boundary, _): Fenced) -> (Stack, [u64; 2]) {
     let schema = EventSchema { fenced: boundary == BOOK.0, ..Noted::SCHEMA };
     let stack = Stack::start(Catalog::new("library", [schema])).await;
@@ -125,7 +125,7 @@ async fn events_more_than_a_minute_ahead_of_the_clock_are_named_and_in_order() {
     assert_eq!((report.in_order(), report.ahead), (true, ahead));
 }
 
-/// Every damage to the fence of the boundary, and what is said about it.
+/// Every damage to the fence of the boundary, and the defects in the report.
 pub(crate) fn damages([first, second]: &[u64; 2]) -> Vec<(Damage, Vec<FenceDefect>)> {
     let head = |says: Option<u64>| FenceDefect::Head { says, found: Some(*second) };
     let high = NOW_MS + 3_600_000;
@@ -145,7 +145,7 @@ pub(crate) fn damages([first, second]: &[u64; 2]) -> Vec<(Damage, Vec<FenceDefec
     ]
 }
 
-/// How many of the damages are of different kinds: a count too low, one too high, a head set back, no fence.
+/// The number of kinds of damage: a count too low, a count too high, a head set back, no fence.
 pub(crate) const KINDS: usize = 4;
 
 /// The plan that reads the boundary.
@@ -154,7 +154,7 @@ pub(crate) fn plan_of(stack: &Stack, (_, tag): Fenced) -> Plan {
 }
 
 #[tokio::test]
-async fn an_append_of_several_events_leaves_each_fence_at_the_last_one_that_it_counts() {
+async fn an_append_of_several_events_moves_each_fence_to_its_last_counted_event() {
     let schema = EventSchema { fenced: true, ..Noted::SCHEMA };
     let stack = Stack::start(Catalog::new("library", [schema])).await;
     stack.seed(events![noted("b", "r", "1"), noted("c", "q", "2"), noted("c", "r", "3")]).await;
@@ -191,7 +191,7 @@ async fn every_kind_of_boundary_is_mended_at_once() {
     for boundary in ["bookId:b", "readerId:r", "bookId:b#readerId:r", "bookId:c"] {
         Damage::Delete.inflict(&stack, boundary).await;
     }
-    // A fence of a boundary that no event is in.
+    // A fence of a boundary without events.
     for (name, value) in [("cnt#Noted", number(2)), ("head", number(first))] {
         Damage::Set(name, value).inflict(&stack, "readerId:nobody").await;
     }
@@ -218,7 +218,7 @@ async fn every_kind_of_boundary_is_mended_at_once() {
 pub(crate) mod before {
     use super::{Catalog, Event};
 
-    /// As [`crate::reads::Noted`] was before decisions asked for readers.
+    /// The [`crate::reads::Noted`] of the version before decisions read readers.
     #[derive(Clone, Debug, PartialEq, Event)]
     pub(crate) struct Noted {
         #[tag(partition)]
@@ -233,7 +233,7 @@ pub(crate) mod before {
 }
 
 #[tokio::test]
-async fn a_boundary_that_is_newly_declared_is_filled() {
+async fn a_newly_declared_boundary_is_filled() {
     let stack = Stack::start(catalog()).await;
     let old = stack.log_through(&Wire::default(), &before::catalog());
     for note in ["one", "two"] {
@@ -241,7 +241,7 @@ async fn a_boundary_that_is_newly_declared_is_filled() {
         let events = events![before::Noted { book_id, reader_id, note }];
         committed(append(&old, events, &envelope()).await);
     }
-    // The first event that the new version files: its fences begin to count.
+    // The new version files its first event, so its fences begin to count.
     stack.seed(events![noted("b", "r", "three")]).await;
     let report = verify(&stack).await;
     let indexes = || BTreeMap::from(["tag_composite", "tag_readerId"].map(|i| (i.to_owned(), 2)));
@@ -262,8 +262,8 @@ async fn a_boundary_that_is_newly_declared_is_filled() {
     stack.check_fences().await;
 }
 
-/// Appends what follows from `seen`, a little after everything else: by a reader's fence in the boundary
-/// itself, and by a partition's fence elsewhere, for in the partition the slots are the condition.
+/// Appends a decision on `seen`, a little after everything else. For a reader's fence it appends in the boundary
+/// itself. For a partition's fence it appends elsewhere, because in the partition the slots are the condition.
 pub(crate) async fn decide(
     stack: &Stack,
     fenced: Fenced,

@@ -20,7 +20,7 @@ fn catalog_of(schemas: Vec<EventSchema>) -> Result<Catalog, CatalogError> {
     Catalog::new("shelf", schemas)
 }
 
-/// The catalog of a program, in which items are also read by their shelf: through an index, or as index items.
+/// The catalog of a program that also reads items by their shelf: through an index, or as index items.
 fn catalog(program: u32, strong: bool) -> Catalog {
     let mut schemas = schemas(program);
     let shelf = TagSchema {
@@ -50,7 +50,7 @@ fn tags_of(item: &Item) -> usize {
 }
 
 #[tokio::test]
-async fn a_decision_reads_each_version_as_the_newest_however_it_is_read() {
+async fn a_decision_reads_each_version_as_the_newest_by_every_access() {
     for strong in [false, true] {
         let (envelope, newest_catalog) = (envelope(), catalog(3, strong));
         let stack = Stack::start(Ok(newest_catalog.clone())).await;
@@ -58,7 +58,7 @@ async fn a_decision_reads_each_version_as_the_newest_however_it_is_read() {
             let log = stack.log_of(&catalog(program, strong), &Clock::fixed(NOW_MS + n));
             committed(append(&log, vec![shelved(event)], &envelope).await);
         }
-        // Version 1 stores what it did, and a later one an element of the tags.
+        // Version 1 is stored as before, and a later version in an element of the tags.
         let mut items = stack.items().await;
         items.retain(|item| {
             item.get("event").is_some_and(|name| name.as_s().unwrap() == "ItemAdded")
@@ -83,7 +83,7 @@ async fn a_decision_reads_each_version_as_the_newest_however_it_is_read() {
         let noted = log.scan().try_collect::<Vec<_>>().await.expect("every event").pop();
         assert_eq!(noted.expect("the note").data["known"], json!(KNOWN));
 
-        // The program before can't read the last one, and says so.
+        // The previous program can't read the last version, and returns an error.
         let older = catalog(2, strong);
         let log = stack.log_of(&older, &Clock::fixed(NOW_MS + 20));
         let alone = stack.log_of(&newest_catalog, &Clock::fixed(NOW_MS + 10));

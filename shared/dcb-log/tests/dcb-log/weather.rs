@@ -1,4 +1,4 @@
-//! A store that takes its time, shows items late or holds them, in this process and with its time paused.
+//! A slow store that shows items late or holds them, in this process and with paused time.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -52,7 +52,7 @@ async fn fence(client: &Client, boundary: &str) -> Item {
     get.send().await.expect("an answer").item.expect("a fence")
 }
 
-/// Scans do not show some events until later, although they are committed.
+/// Scans show some committed events late.
 #[derive(Default)]
 struct Late(Mutex<Vec<(u64, Instant)>>);
 
@@ -87,7 +87,7 @@ async fn an_event_that_shows_late_is_not_overlooked_by_the_survey() {
     let first = note(&log, "b", "r").await;
     note(&log, "b", "r").await;
     set_count(&client, "readerId:r", 1).await;
-    // Without it, the events agree with the fence.
+    // Without the late event, the other events agree with the fence.
     late.hide(first, 4);
     let report = log.verify_fences(&VerifyOptions::default()).await.expect("a report");
     let wrong: Vec<_> = report.differences.iter().flat_map(|differs| &differs.wrong).collect();
@@ -118,13 +118,13 @@ async fn an_event_that_shows_late_makes_no_gap() {
     let (_, log) = start(late.clone());
     let first = note(&log, "b", "r").await;
     note(&log, "b", "r").await;
-    // The survey, after five seconds, misses the first and finds the second.
+    // The survey starts after five seconds. It misses the first event and finds the second.
     late.hide(first, 7);
     let report = log.verify_fences(&VerifyOptions::default()).await.expect("a report");
     assert!(report.in_order(), "{report:?}");
 }
 
-/// Each item is being written in one of twenty looks, which rejects the whole look.
+/// Each item is being written in one of twenty looks. Then the whole look is rejected.
 struct Busy(Mutex<Random>);
 
 impl Director for Busy {
@@ -157,7 +157,7 @@ async fn fences_that_are_often_written_to_are_verified_and_mended() {
     assert_eq!((report.mended.len(), report.in_order()), (120, true));
 }
 
-/// The fence of `readerId:r0` is held by a transaction while these reads of it are under way.
+/// A transaction holds the fence of `readerId:r0` during these reads of it.
 struct Held(Range<usize>, AtomicUsize);
 
 impl Director for Held {
@@ -175,7 +175,7 @@ impl Director for Held {
     fn carried_out(&self, _: &str, _: &Value, _: u16) {}
 }
 
-/// Three readers, two of whose notes are counted wrong; the fence of the first is held during these reads.
+/// Three readers. The fences of two count wrong, and the fence of the first is held during these reads.
 async fn three_readers(held: Range<usize>) -> DcbLog {
     let (client, log) = start(Arc::new(Held(held, AtomicUsize::new(0))));
     for reader in ["r0", "r1", "r2"] {
@@ -188,7 +188,7 @@ async fn three_readers(held: Range<usize>) -> DcbLog {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fence_that_is_always_in_a_write_is_undecided_and_stops_no_other() {
+async fn a_fence_that_is_always_being_written_is_undecided_and_stops_no_other() {
     let log = three_readers(0..usize::MAX).await;
     let wrong = |differences: &[Difference]| -> Vec<_> {
         differences.iter().map(|d| (d.boundary.to_string(), d.wrong.clone())).collect()
@@ -211,8 +211,8 @@ async fn a_fence_that_a_write_holds_is_mended_after_the_next_examination() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fence_that_is_in_a_write_after_the_scan_is_examined_again() {
-    // The read of all suspects, then the attempts to read this one alone.
+async fn a_fence_that_is_being_written_after_the_scan_is_examined_again() {
+    // The read of all suspects, then the attempts to read only this one.
     let log = three_readers(1..18).await;
     let report = log.verify_fences(&VerifyOptions::default()).await.expect("a report");
     assert_eq!(report.differences.len(), 2, "{report:?}");
@@ -239,11 +239,11 @@ impl Director for Slow {
 }
 
 #[tokio::test(start_paused = true)]
-async fn writers_that_only_have_to_mint_later_all_get_through() {
+async fn all_writers_that_only_need_later_times_succeed() {
     let writers = bound(32, 64);
     seed_thread(1);
     let (client, _) = start(Slow::new(1));
-    // One tag across partitions, or one partition, that nobody has read.
+    // One tag across partitions, or one partition, that no writer has read.
     for event in
         [|n: u32| noted(&format!("b{n}"), "r", ""), |n: u32| noted("b", &format!("r{n}"), "")]
     {
