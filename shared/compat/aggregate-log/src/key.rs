@@ -17,13 +17,13 @@ pub struct AggregateKey {
 /// Why a text can't name a store or an aggregate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// The store's id can't be told from the aggregate's.
+    /// The store's id is empty or contains the separator.
     #[error("the id of an event store has one or more characters and no {SEPARATOR:?}: {0:?}")]
     Store(String),
     /// An aggregate without an id.
     #[error("an aggregate of {0} has an empty id")]
     Empty(String),
-    /// Longer than a partition key.
+    /// The key is longer than a partition key can be.
     #[error("the key of an aggregate of {store} has {bytes} bytes, limit {KEY_BYTES_MAX}")]
     Long {
         /// The store.

@@ -6,7 +6,7 @@
 //! [`AggregateTable`] has the operations of Castore's adapter, and [`AggregateLog`] is the event log on which slices
 //! decide.
 //!
-//! docs/aggregate-log.md has layout, costs and what differs from the original.
+//! docs/aggregate-log.md has the layout, the costs and the differences from the original.
 //!
 //! Architecture invariant: only the modules `item` and `list` name the attributes of the table, and only `layout` knows that
 //! there are two layouts.
