@@ -25,7 +25,7 @@ pub const EVENT_STORE_ID: &str = "eventStoreId";
 /// Names the push that wrote the item, so that a writer whose answer was lost recognises its own
 /// event. The original neither writes nor reads it.
 pub const PUSH_ID: &str = "pushId";
-/// The number of events of the same push that follow in the aggregate. The last event does not have it, and the original
+/// The number of events of the same push that follow in the aggregate. The last event does not have it. The original
 /// neither writes nor reads it.
 pub const REST: &str = "rest";
 /// First events of the older layout have this instead of the store.

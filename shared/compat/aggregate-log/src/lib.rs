@@ -8,8 +8,8 @@
 //!
 //! docs/aggregate-log.md has the layout, the costs and the differences from the original.
 //!
-//! Architecture invariant: only the modules `item` and `list` name the attributes of the table, and only `layout` knows that
-//! there are two layouts.
+//! Architecture invariant: only the modules `item` and `list` name the attributes of the table, and only `layout` knows
+//! both layouts.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod adapter;
