@@ -54,7 +54,8 @@ impl StreamName {
         self.0.split_once('-').map_or("", |(_, id)| id)
     }
 
-    /// Whether a system keeps its own state here, such as checkpoints, which are not for readers of events.
+    /// Whether a system keeps internal state in the stream, such as checkpoints. Such a stream is not for readers of
+    /// events.
     #[must_use]
     pub fn is_internal(&self) -> bool {
         self.0.starts_with('$')
