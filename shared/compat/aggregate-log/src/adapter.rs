@@ -139,7 +139,7 @@ async fn pushed(group: &[(&AggregateTable, &Push)]) -> Result<Vec<AggregateEvent
             Err(AggregateError::Conflict(conflict)) => conflict,
             sent => return sent.and_then(|()| prepared.events()),
         };
-        // A push to the end depends on no read, so it can go to the new end.
+        // No decision depends on the end of an aggregate, so the push goes to the new end.
         let is_at_end = |push: &Push| push.key == conflict.key && push.place == PushPlace::End;
         if !group.iter().any(|(_, push)| is_at_end(push)) {
             return Err(AggregateError::Conflict(conflict));

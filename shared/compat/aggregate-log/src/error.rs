@@ -21,7 +21,7 @@ pub struct VersionConflict {
     pub event_type: String,
 }
 
-/// Why an operation failed. Only [`StoreError::OutcomeUnknown`] leaves open whether events were written.
+/// The error of an operation. Only [`StoreError::OutcomeUnknown`] leaves open whether events were written.
 #[derive(Debug, thiserror::Error)]
 pub enum AggregateError {
     /// Read again, and decide again.
@@ -51,7 +51,7 @@ pub enum AggregateError {
     Unstorable {
         /// The aggregate.
         key: AggregateKey,
-        /// The field, and what is wrong with it.
+        /// The field and its problem.
         #[source]
         source: CodecError,
     },

@@ -52,7 +52,7 @@ pub struct NewAggregateEvent {
 pub struct Push {
     /// The aggregate.
     pub key: AggregateKey,
-    /// Where the first of them goes.
+    /// The place of the first event.
     pub place: PushPlace,
     /// At least one.
     pub events: Vec<NewAggregateEvent>,

@@ -20,7 +20,7 @@ pub struct TableImport {
 }
 
 impl AggregateTable {
-    /// Puts every event of the table `from` into this one as it is: version, timestamp, payload and metadata. If it
+    /// Puts every event of the table `from` into this table, with its version, timestamp, payload and metadata. If it
     /// fails, it can run again, and puts only the missing events. Nothing else should write to either table meanwhile.
     /// `progress` gets the number of events so far, copied or already present.
     ///

@@ -22,8 +22,8 @@ pub const PAYLOAD: &str = "payload";
 pub const METADATA: &str = "metadata";
 /// The store, on first events alone: partition key of the index.
 pub const EVENT_STORE_ID: &str = "eventStoreId";
-/// Names the push that wrote the item, so that a writer whose answer was lost recognises its own
-/// event. The original neither writes nor reads it.
+/// Names the push that wrote the item. A writer recognises its event by it after a lost answer. The original neither
+/// writes nor reads it.
 pub const PUSH_ID: &str = "pushId";
 /// The number of events of the same push that follow in the aggregate. The last event does not have it. The original
 /// neither writes nor reads it.
@@ -36,7 +36,7 @@ pub const INITIAL_EVENTS: &str = "initialEvents";
 /// Types that the original reserves for its messages.
 const RESERVED_TYPES: [&str; 2] = ["__REPLAYED__", "__AGGREGATE_EXISTS__"];
 
-/// Why an item is not an event.
+/// The reason that an item is not an event.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     /// An attribute is missing or has the wrong type.

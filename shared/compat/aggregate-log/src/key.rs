@@ -14,7 +14,7 @@ pub struct AggregateKey {
     id: String,
 }
 
-/// Why a text can't name a store or an aggregate.
+/// The reason that a text can't name a store or an aggregate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// The store's id is empty or contains the separator.
@@ -54,8 +54,7 @@ impl AggregateKey {
         Ok(Self { store, id })
     }
 
-    /// The aggregate whose events are in `partition`. The aggregate's id may contain separators; the
-    /// store's can't.
+    /// The aggregate of `partition`. Its id may contain separators; the id of its store can't.
     ///
     /// # Errors
     /// [`KeyError::Partition`].

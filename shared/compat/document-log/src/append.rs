@@ -223,8 +223,8 @@ fn check_nesting(
     metadata.try_for_each(|(key, value)| limits::nesting(&format!("metadata {key}"), value))
 }
 
-/// The failure of the Tip, which is the last action of a transaction. If the calf is there already, the Tip's failure
-/// gives the cause.
+/// The failure of the Tip, the last action of a transaction. If the calf is there already, the Tip's failure is the
+/// cause.
 fn of_tip(failure: Failure) -> Failure {
     match failure {
         Failure::Cancelled(mut reasons) => match reasons.pop() {

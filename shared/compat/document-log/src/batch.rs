@@ -200,7 +200,7 @@ impl TimelineEvent {
         item
     }
 
-    /// The event of an item of [`TimelineEvent::to_item`].
+    /// Decodes an item of [`TimelineEvent::to_item`].
     ///
     /// # Errors
     /// The item is not an event.

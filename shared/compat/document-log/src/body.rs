@@ -26,7 +26,7 @@ pub enum Encoding {
     Brotli,
 }
 
-/// A body as it is stored. Without bytes, there is no body.
+/// A stored body. Without bytes, there is no body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Body {
     /// The stored number of the encoding.
@@ -35,7 +35,7 @@ pub struct Body {
     pub bytes: Vec<u8>,
 }
 
-/// Why a body can't be read.
+/// The reason that a body can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
     /// The encoding is unknown.

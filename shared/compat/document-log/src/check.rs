@@ -6,7 +6,7 @@ use ringfence_core::{
 
 use crate::{Document, Documents, StreamName, StreamNameError};
 
-/// Why a context or a slice can't be on the document log.
+/// The reason that a context or a slice can't be on the document log.
 #[derive(Debug, thiserror::Error)]
 pub enum CategoryError {
     /// The catalog contradicts itself.

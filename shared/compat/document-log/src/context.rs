@@ -25,7 +25,8 @@ impl<D: Document> LogName for Documents<D> {
 /// The state of a document, and how documents are stored. All decisions about a document use this state. A context has
 /// one state, because a document stores it beside the events.
 pub trait Document: State + Clone + Sync + 'static {
-    /// How commands store and read the state: which unfolds an append writes. By default, a command reads all events.
+    /// The access of commands to the state; it decides which unfolds an append writes. By default, a command reads all
+    /// events.
     const ACCESS: AccessStrategy<Self> = AccessStrategy::Unoptimized;
     /// The sizes at which the events of a Tip move to a calf. They can change at any time.
     const TIP: TipLimits = TipLimits::DEFAULT;
@@ -34,7 +35,7 @@ pub trait Document: State + Clone + Sync + 'static {
     const ENCODING: Encoding = Encoding::Brotli;
 }
 
-/// How the state of a document is stored and read.
+/// The way to store and read the state of a document.
 ///
 /// A context can change from `Unoptimized` to any other access at any time. It can change back from all except
 /// `RollingState`, which writes no events.
@@ -83,7 +84,8 @@ impl<D> Snapshot<D> {
     }
 
     /// Sets the version of the fold; by default it is 0. Raise it when `evolve` makes another state of the same events.
-    /// Documents are then folded again. The checks of a stack compare the states, and report a missing raise.
+    /// Documents are then folded again. The checks of a stack compare the states, and report a version that was not
+    /// raised.
     #[must_use]
     pub const fn version(self, version: u32) -> Self {
         Self { version, ..self }

@@ -125,7 +125,7 @@ impl Store for DocumentDryRun {
     }
 }
 
-/// The request of a write. An update costs by the larger size of the Tip, before or after.
+/// The request of a write. The cost of an update depends on the larger Tip, before or after it.
 fn intent(write: &Write, tip_bytes: usize) -> Intent {
     let mut intent = Intent::default();
     if let Some(calf) = &write.calf {

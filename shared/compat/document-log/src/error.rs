@@ -24,7 +24,7 @@ fn now(found: Option<u64>) -> String {
     found.map_or_else(String::new, |found| format!("; it is at version {found}"))
 }
 
-/// Why the log failed. Only [`StoreError::OutcomeUnknown`] leaves open whether anything was written.
+/// The error of an operation. Only [`StoreError::OutcomeUnknown`] leaves open whether anything was written.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// Too large; nothing is written.
@@ -56,7 +56,7 @@ pub enum DocumentError {
     Unencodable {
         /// The stream.
         stream: StreamName,
-        /// Why.
+        /// The cause.
         #[source]
         source: serde_json::Error,
     },
@@ -92,7 +92,7 @@ pub enum DocumentError {
         index: u64,
         /// Its type.
         event_type: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: BodyError,
     },
@@ -105,7 +105,7 @@ pub enum DocumentError {
         index: u64,
         /// Its type.
         event_type: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: serde_json::Error,
     },
@@ -207,7 +207,7 @@ impl From<DocumentError> for HandleError {
     }
 }
 
-/// Why a state can't be folded from an event.
+/// The reason that a state can't be folded from an event.
 pub(crate) enum Unreadable {
     Newer(NewerVersion),
     Shape(serde_json::Error),
@@ -237,7 +237,7 @@ impl From<Unreadable> for serde_json::Error {
     }
 }
 
-/// Why an item is neither a Tip nor a calf.
+/// The reason that an item is neither a Tip nor a calf.
 #[derive(Debug, thiserror::Error)]
 pub enum ItemError {
     /// An attribute is missing or of another type.

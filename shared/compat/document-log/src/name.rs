@@ -10,7 +10,7 @@ const NAME_BYTES_MAX: usize = 2_048;
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamName(Arc<str>);
 
-/// Why a text can't name a stream.
+/// The reason that a text can't name a stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamNameError {
     /// A category has at least one character and no hyphen.

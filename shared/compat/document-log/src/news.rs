@@ -17,7 +17,7 @@ use crate::{
 const LOOKS_MAX: u32 = 3;
 
 /// The events after index `after`, without gaps. Every event enters through the Tip, so one read of the Tip usually has
-/// all of them. Events that have moved to calves since are read there.
+/// all of them. If events have moved to calves, it reads them there.
 ///
 /// If the first events were pruned before the stream was ever indexed, it begins with the first event that is left, in
 /// the stream or in `known`. If events after `after` were pruned, that is an error.
@@ -54,8 +54,8 @@ pub(crate) async fn news(
 }
 
 /// The events of a stream that was never indexed and has lost the events before `first`. Images may show some lost
-/// events; then the stream begins with them. If images up to `first` are missing, it ends there for now. The result
-/// also says whether a later image is known.
+/// events; then the stream begins with them. If images up to `first` are missing, the result ends there: they may still
+/// come, or a later known image shows that they do not.
 async fn begin(
     log: &DocumentLog<DynamoStore>,
     stream: &StreamName,

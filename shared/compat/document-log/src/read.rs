@@ -40,7 +40,7 @@ pub(crate) struct Walk<'a, S> {
     direction: Direction,
     items_max: Option<i32>,
     beyond: Option<i64>,
-    /// Where the next item has to begin (forward) or end (backward).
+    /// The index at which the next item has to begin (forward) or end (backward).
     edge: Option<u64>,
     waiting: VecDeque<Batch>,
     more: bool,
@@ -110,7 +110,7 @@ impl<'a, S: Store> Walk<'a, S> {
         Ok(Self { direction: Direction::Forward, ..self })
     }
 
-    /// Where the next item would begin (forward) or end (backward).
+    /// The index at which the next item would begin (forward) or end (backward).
     pub(crate) fn edge(&self) -> Option<u64> {
         self.edge
     }
@@ -198,7 +198,7 @@ fn key_of(index: u64) -> i64 {
     i64::try_from(index).unwrap_or(TIP_KEY).min(TIP_KEY)
 }
 
-/// A read of events, and what is left of it.
+/// A read of events, and its remaining range.
 struct Reading<'a, S> {
     log: &'a DocumentLog<S>,
     stream: &'a StreamName,

@@ -94,7 +94,7 @@ impl Stack {
         pages.collect::<Result<_, _>>().await.expect("a scan")
     }
 
-    /// Puts an item as it is, without any checks.
+    /// Puts an item without any checks.
     pub(crate) async fn put(&self, table: &str, item: Item) {
         let put = self.client.put_item().table_name(table).set_item(Some(item));
         put.send().await.expect("a put");
