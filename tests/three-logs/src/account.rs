@@ -41,7 +41,7 @@ pub struct Account {
     pub balance: Option<u64>,
 }
 
-/// Why a command is rejected.
+/// The reason that a command is rejected.
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum Rejection {

@@ -14,10 +14,9 @@ use crate::{
 };
 
 impl AggregateTable {
-    /// The events in `range`, in the order of their versions. It shows every event that was
-    /// acknowledged before it began. Fails with the first page that can't be read, and with an
-    /// item that can't be decoded. Needs `dynamodb:Query` on the table, and `dynamodb:GetItem` where a version is missing,
-    /// to look whether an event is there.
+    /// The events in `range`, in the order of their versions. It shows every event acknowledged before the read began.
+    /// Fails with the first page that can't be read, and with an item that can't be decoded. Needs `dynamodb:Query` on
+    /// the table, and `dynamodb:GetItem` to look at missing versions.
     pub fn get_events(
         &self,
         key: &AggregateKey,
@@ -26,8 +25,9 @@ impl AggregateTable {
         read::events(self.clone(), key.clone(), range).boxed()
     }
 
-    /// The aggregate, folded from its events up to `max_version` if there is one, as the slices of its context fold it,
-    /// whose catalog this is: each in the newest shape of its type. Events that the state does not read are passed over.
+    /// Folds the aggregate's events up to `max_version`, or all of them. `catalog` is the catalog of the aggregate's
+    /// context. As in slices, each event has the newest shape of its type. Events that the state does not read are
+    /// skipped.
     ///
     /// # Errors
     /// As [`AggregateTable::get_events`], and an event that the state can't decode.
@@ -71,14 +71,13 @@ impl AggregateTable {
         Ok(pushed.into_iter().next().expect("one event was pushed"))
     }
 
-    /// Adds all of the events or none, with one timestamp. The group names each aggregate once, of any stores. The
-    /// answer is in the order of the group. Needs what [`AggregateTable::push_event`] needs: a transaction of puts
-    /// needs `dynamodb:PutItem` alone.
+    /// Adds all events or none, with one timestamp. A group names each aggregate once; its aggregates may be of several
+    /// stores. The answer is in the order of the group. Needs the permissions of [`AggregateTable::push_event`]: a
+    /// transaction of puts needs only `dynamodb:PutItem`.
     ///
     /// # Errors
-    /// As [`AggregateTable::push_event`], for the first aggregate of the group that refuses, gaps before
-    /// conflicts. [`AggregateError::Invalid`] if the group is empty, names an aggregate twice, or has
-    /// two timestamps.
+    /// As [`AggregateTable::push_event`], for the first refused aggregate of the group; gaps come before conflicts.
+    /// [`AggregateError::Invalid`] if the group is empty, names an aggregate twice, or has two timestamps.
     pub async fn push_event_group(
         &self,
         group: Vec<Push>,
@@ -90,7 +89,7 @@ impl AggregateTable {
     /// `dynamodb:Query` on the index `initialEvents`.
     ///
     /// # Errors
-    /// The store can't be named so, the token is not of a list, or the request failed.
+    /// The store's name is not valid, the token is not from a list, or the request failed.
     pub async fn list_aggregate_ids(
         &self,
         store: &str,
@@ -114,9 +113,9 @@ impl AggregateTable {
     }
 }
 
-/// Adds all of the events or none, with one timestamp, each push to the table beside it. A table may have either layout. All
-/// tables are in one account and one Region. The first one's clock gives the time, and its client sends the transaction,
-/// which its meter counts. Otherwise as [`AggregateTable::push_event_group`].
+/// Adds all events or none, with one timestamp. Each push goes to the table beside it. A table may have either layout.
+/// All tables are in one account and one Region. The first table's clock gives the time, its client sends the
+/// transaction, and its meter counts it. Otherwise as [`AggregateTable::push_event_group`].
 ///
 /// # Errors
 /// As [`AggregateTable::push_event_group`].
@@ -132,7 +131,7 @@ async fn pushed(group: &[(&AggregateTable, &Push)]) -> Result<Vec<AggregateEvent
     let mut attempts = sender.retry.start();
     loop {
         let firsts = join_all(group.iter().map(|(table, push)| table.first(push))).await;
-        // The error is of the first in the group that is refused, not of the first to answer.
+        // Returns the error of the first refused push of the group, not of the first answer.
         let firsts = firsts.into_iter().collect::<Result<Vec<_>, _>>()?;
         let (now_ms, push_id) = (sender.clock.now_ms(), sender.clock.uuid().simple().to_string());
         let prepared = Prepared::new(group, &firsts, now_ms, push_id)?;
@@ -140,7 +139,7 @@ async fn pushed(group: &[(&AggregateTable, &Push)]) -> Result<Vec<AggregateEvent
             Err(AggregateError::Conflict(conflict)) => conflict,
             sent => return sent.and_then(|()| prepared.events()),
         };
-        // No decision rests on the end of an aggregate, so its end by now will do as well.
+        // No decision depends on the end of an aggregate, so the push goes to the new end.
         let is_at_end = |push: &Push| push.key == conflict.key && push.place == PushPlace::End;
         if !group.iter().any(|(_, push)| is_at_end(push)) {
             return Err(AggregateError::Conflict(conflict));

@@ -1,4 +1,4 @@
-//! How the log's operations fail.
+//! Errors of the log's operations.
 
 use std::error::Error;
 
@@ -13,21 +13,21 @@ use crate::{AggregateKey, KeyError, Version};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key} has an event of version {version} already, seen {}", version - 1)]
 pub struct VersionConflict {
-    /// The aggregate; of a group, the first that differs from what was expected.
+    /// The aggregate. In a group, the first aggregate with a conflict.
     pub key: AggregateKey,
-    /// The version that was to be written: the one after all that were seen.
+    /// The version that the push tried to write.
     pub version: u64,
-    /// The type of the event that is there.
+    /// The type of the event that has this version.
     pub event_type: String,
 }
 
-/// Why an operation failed. Only [`StoreError::OutcomeUnknown`] leaves open whether events were written.
+/// The error of an operation. Only [`StoreError::OutcomeUnknown`] leaves open whether events were written.
 #[derive(Debug, thiserror::Error)]
 pub enum AggregateError {
     /// Read again, and decide again.
     #[error("conflict: {0}")]
     Conflict(VersionConflict),
-    /// The versions between would be missing.
+    /// The push would leave versions without an event.
     #[error("version {version} of {key} would leave a gap: its newest is {}", newest.number())]
     Gap {
         /// The aggregate.
@@ -40,7 +40,7 @@ pub enum AggregateError {
     /// The request makes no sense, whatever the log holds.
     #[error("refused: {0}")]
     Invalid(String),
-    /// A store or an aggregate can't be named so.
+    /// The name of a store or an aggregate is not valid.
     #[error(transparent)]
     Key(#[from] KeyError),
     /// Too large; nothing is written.
@@ -51,16 +51,16 @@ pub enum AggregateError {
     Unstorable {
         /// The aggregate.
         key: AggregateKey,
-        /// The field, and what is wrong with it.
+        /// The field and its problem.
         #[source]
         source: CodecError,
     },
     /// An item, a page token or an event of some type can't be understood.
     #[error("{what} can't be decoded")]
     Undecodable {
-        /// Which.
+        /// The item, the token or the event.
         what: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },

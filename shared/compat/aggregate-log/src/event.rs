@@ -1,11 +1,11 @@
-//! Events as the log has them, and where a new one goes.
+//! Events of the log, and the places of new ones.
 
 use ringfence_core::{Catalog, SequencedEvent, Tag};
 use serde_json::Value;
 
 use crate::AggregateKey;
 
-/// A version that a read has found, so that an event pushed after it leaves no gap.
+/// A version that a read has found. An event pushed directly after it leaves no gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub(crate) u64);
 
@@ -20,17 +20,17 @@ impl Version {
     }
 }
 
-/// Where new events of an aggregate go.
+/// The place of new events in an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PushPlace {
-    /// After what the decision has read: a conflict if there is more by now.
+    /// After the last event that the decision has read. Conflicts if there are newer events.
     After(Version),
-    /// At this version: a conflict if it is taken, and refused if it would leave a gap. One strong read
-    /// finds a gap.
+    /// At this version. Conflicts if the version is taken; fails if the push would leave a gap. One strong read finds a
+    /// gap.
     At(u64),
     /// After the newest event, which one strong read finds.
     End,
-    /// From this version on, over whatever is there: for migrations without other writers.
+    /// From this version on. Replaces existing events; for migrations without other writers.
     Forced(u64),
 }
 
@@ -41,9 +41,9 @@ pub struct NewAggregateEvent {
     pub event_type: String,
     /// The payload, for types that have one.
     pub payload: Option<Value>,
-    /// What travels beside the payload.
+    /// The metadata.
     pub metadata: Option<Value>,
-    /// When it happened, in milliseconds since 1970; if absent, the time of the log's clock.
+    /// The time of the event, in milliseconds since 1970. If absent, the log's clock gives it.
     pub timestamp_ms: Option<u64>,
 }
 
@@ -52,7 +52,7 @@ pub struct NewAggregateEvent {
 pub struct Push {
     /// The aggregate.
     pub key: AggregateKey,
-    /// Where the first of them goes.
+    /// The place of the first event.
     pub place: PushPlace,
     /// At least one.
     pub events: Vec<NewAggregateEvent>,
@@ -67,18 +67,19 @@ pub struct AggregateEvent {
     pub version: Version,
     /// Type name.
     pub event_type: String,
-    /// When it happened. What this crate writes is RFC 3339 in UTC with milliseconds.
+    /// The time of the event. This crate writes RFC 3339 in UTC with milliseconds.
     pub timestamp: String,
     /// The payload, if it has one.
     pub payload: Option<Value>,
-    /// What travels beside the payload, if anything.
+    /// The metadata, if it has some.
     pub metadata: Option<Value>,
-    /// How many events of the same push follow in the aggregate. Other writers of the layout do not say it: 0.
+    /// The number of events of the same push that follow in the aggregate. 0 if another writer of the layout wrote the
+    /// event.
     pub rest: u64,
 }
 
-/// The event of an aggregate as a decision reads it: with the tag that names the aggregate, and with the tag's field, which
-/// its payload need not repeat. `catalog` is that of its context.
+/// The event of an aggregate as a decision reads it. It gets the tag that names the aggregate, and the tag's field if
+/// the payload leaves it out. `catalog` is the catalog of the event's context.
 #[must_use]
 pub fn whole(event: SequencedEvent, catalog: &Catalog) -> SequencedEvent {
     let tag = catalog.schema(&event.event_type).and_then(|schema| schema.tags.first());
@@ -93,7 +94,7 @@ pub fn whole(event: SequencedEvent, catalog: &Catalog) -> SequencedEvent {
     SequencedEvent { tags: vec![Tag::new(tag.key.clone(), id)], data, ..event }
 }
 
-/// Which events of an aggregate to read; all of them by default.
+/// The events of an aggregate to read; by default all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
     /// The lowest version to read.
@@ -111,19 +112,19 @@ impl Range {
     pub const NEWEST: Self =
         Self { min_version: None, max_version: None, limit: Some(1), reverse: true };
 
-    /// Whether no version can be in it. DynamoDB refuses such a query.
+    /// Whether the range has no versions. DynamoDB refuses a query of such a range.
     pub(crate) fn is_empty(&self) -> bool {
         let (min, max) = (self.min_version.unwrap_or(0), self.max_version.unwrap_or(u64::MAX));
         self.limit == Some(0) || min > max
     }
 }
 
-/// Which aggregates of a store to list, and how many.
+/// The options of a list of aggregates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListOptions {
-    /// At most this many aggregates; a page may have fewer and not be the last.
+    /// At most this many aggregates. A page can have fewer and still not be the last.
     pub limit: Option<std::num::NonZeroU32>,
-    /// A [`AggregatePage::next_page_token`]. Options set beside it replace those that it was made with.
+    /// A [`AggregatePage::next_page_token`]. Options set beside it replace the token's options.
     pub page_token: Option<String>,
     /// Lists only aggregates whose first event is not older than this timestamp.
     pub initial_event_after: Option<String>,
@@ -147,6 +148,6 @@ pub struct AggregatePage {
 pub struct ListedAggregate {
     /// Its id in the store.
     pub id: String,
-    /// When its first event happened.
+    /// The time of its first event.
     pub initial_event_timestamp: String,
 }

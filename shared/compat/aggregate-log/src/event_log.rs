@@ -20,17 +20,16 @@ use crate::push::{Entry, Prepared, Verdict};
 use crate::table::READING_ITEMS;
 use crate::{AggregateError, AggregateKey, AggregateTable, Range, read, table_layout};
 
-/// How often an append gets new versions and times. If many writers append to one aggregate that they have not read,
+/// An append gets new versions and times at most this often. If many writers append to an aggregate without reading it,
 /// one of them commits at a time, and the others try the next version.
 const MINTS_MAX: u32 = 16;
-/// The widest gap of versions that a read goes over. Each version of a gap takes its slot.
+/// The widest gap of versions that a read accepts. Each missing version takes its slot.
 const GAP_MAX: u64 = 100_000;
 
 /// The aggregates of a context, as the partitions of an event log.
 ///
-/// Reads are strongly consistent. Other writers of this layout leave gaps: a version without an event takes its slot and
-/// is never filled. No command has an item of its own, so an idempotency key is known
-/// by the events that carry it.
+/// Reads are strongly consistent. Other writers of this layout leave gaps: a version without an event takes its slot
+/// and is never filled. Commands have no items, so an idempotency key is known by the events that carry it.
 pub struct AggregateLog {
     table: AggregateTable,
     catalog: Catalog,
@@ -39,7 +38,8 @@ pub struct AggregateLog {
 }
 
 impl AggregateLog {
-    /// The aggregates in `table` of the context whose events `catalog` declares ([`Catalog::of_streams`]).
+    /// The log of one context's aggregates in `table`. `catalog` declares the context's events
+    /// ([`Catalog::of_streams`]).
     #[must_use]
     pub fn new(table: AggregateTable, catalog: Catalog, clock: Clock) -> Self {
         Self { table, catalog, clock, own: OwnTime::default() }
@@ -85,7 +85,7 @@ impl AggregateLog {
         Ok(in_slots.try_flatten().boxed())
     }
 
-    /// The event as a decision reads it; one of a type that it does not read without its content.
+    /// The event as the decision reads it. An event of a type that the decision does not read has only its place.
     fn sequenced(&self, plan: &Plan, stored: crate::AggregateEvent) -> SequencedEvent {
         let event = SequencedEvent::from(stored);
         match plan.reads_type(&event.event_type) {
@@ -94,7 +94,7 @@ impl AggregateLog {
         }
     }
 
-    /// The versions after which the events of partitions go that the decision did not read, and their times.
+    /// The newest versions and times of the targets that the decision did not read.
     async fn ends(
         &self,
         targets: &BTreeMap<BoundaryId, Target>,
@@ -112,7 +112,7 @@ impl AggregateLog {
         Ok(ends)
     }
 
-    /// The request of an append at this time. Its events get their slots.
+    /// Prepares the request of an append, and gives its events their times and slots.
     fn prepare(
         &self,
         Draft { effect, envelope, seen }: &mut Draft<'_>,
@@ -153,7 +153,7 @@ impl AggregateLog {
             if !changes.is_empty() {
                 return Err(LogError::Conflict(Conflict(changes)));
             }
-            // Only aggregates that the decision did not read have moved on: what it rests on is unchanged.
+            // Only aggregates that the decision did not read have changed, so the decision still holds.
             mints.contend(None).await?;
         }
         let events: Vec<_> = draft.into_events().collect();
@@ -209,16 +209,15 @@ impl Draft<'_> {
     }
 }
 
-/// Where aggregates end that the decision did not read.
+/// The ends of the aggregates that the decision did not read.
 #[derive(Default)]
 struct Ends {
     slots: BTreeMap<BoundaryId, u64>,
-    /// What the time has to reach, in milliseconds since 1970.
+    /// The lowest time of the new events, in milliseconds since 1970.
     raise: u64,
 }
 
-/// The event as the table has it. The aggregate's key has its id, so the payload does not repeat the field that it
-/// comes from.
+/// The event as the table stores it. The key has the aggregate's id, so the payload leaves out the field with the id.
 fn stored(event: &SequencedEvent, schema: Option<&EventSchema>) -> crate::NewAggregateEvent {
     let mut payload = event.data.clone();
     if let (Some(schema), [tag]) = (schema, &event.tags[..]) {
@@ -277,7 +276,7 @@ impl EventLog for AggregateLog {
         Box::pin(self.look(seen, envelope))
     }
 
-    /// No command has an item on this log.
+    /// Commands have no items on this log.
     fn recorded<'a>(
         &'a self,
         _: &'a CommandRecord,

@@ -1,4 +1,4 @@
-//! What a table's readers remember of versions without an event.
+//! Remembers the versions of a table that have no event.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -7,14 +7,14 @@ use lru::LruCache;
 
 use crate::AggregateKey;
 
-/// How many gaps a table remembers; the one met least recently is forgotten first.
+/// The number of gaps that a table remembers. It forgets the least recently used gap first.
 const GAPS_MAX: NonZeroUsize = NonZeroUsize::new(4_096).expect("not zero");
 
-/// Gaps in which no event is: later reads do not look for what an earlier one has looked for.
+/// Gaps without events. Later reads do not look at them again.
 #[derive(Clone, Debug)]
 pub(crate) struct Gaps(Arc<Mutex<LruCache<Gap, ()>>>);
 
-/// An aggregate, the first version that is missing, and the first one after the gap.
+/// An aggregate, the first missing version, and the first version after the gap.
 pub(crate) type Gap = (AggregateKey, u64, u64);
 
 impl Gaps {

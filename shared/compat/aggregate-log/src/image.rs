@@ -1,5 +1,4 @@
-//! Events for other parts of the stack: from the images of the table's stream, for the index and for
-//! the EventTopic.
+//! Events for the index and the EventTopic, from the images of the table's stream.
 
 use futures::stream::Stream;
 use ringfence_aws::{Item, ms_of_rfc3339};
@@ -10,7 +9,7 @@ use crate::{
     AggregateError, AggregateEvent, AggregateKey, AggregateTable, DecodeError, Range, read, scan,
 };
 
-/// The event of a NEW_IMAGE, by any writer.
+/// The event of a NEW_IMAGE. Any writer of the layout may have written it.
 ///
 /// # Errors
 /// The image is not an event.
@@ -18,7 +17,7 @@ pub fn event_of_image(image: Item) -> Result<AggregateEvent, DecodeError> {
     decode(image)
 }
 
-/// As an answer names it.
+/// The name of the event in an answer.
 impl From<&AggregateEvent> for EventRef {
     fn from(AggregateEvent { key, version, event_type, .. }: &AggregateEvent) -> Self {
         let (event_type, partition) = (event_type.clone(), key.to_string());

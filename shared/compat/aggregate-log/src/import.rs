@@ -1,4 +1,4 @@
-//! Copying a table into another one. A table of the older layout, one store a table, becomes one for any stores so.
+//! Copies a table into another one, for example a table of the older layout into a table for any stores.
 
 use futures::stream::TryStreamExt;
 use ringfence_aws::Item;
@@ -10,7 +10,7 @@ use crate::{AggregateError, AggregateKey, AggregateTable, Range, read, scan};
 /// Events that are imported at the same time.
 const IMPORTS_MAX: usize = 16;
 
-/// The result of an import: what became of the events of a table.
+/// The result of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableImport {
     /// Events that were put.
@@ -20,13 +20,13 @@ pub struct TableImport {
 }
 
 impl AggregateTable {
-    /// Puts every event of the table `from` into this one as it is: version, timestamp, payload and metadata. If it fails,
-    /// it can be run again, and goes on where events are missing. Nothing else should write to either table meanwhile.
-    /// `progress` gets the number of events that were copied or were there.
+    /// Puts every event of the table `from` into this table, with its version, timestamp, payload and metadata. If it
+    /// fails, it can run again, and puts only the missing events. Nothing else should write to either table meanwhile.
+    /// `progress` gets the number of events so far, copied or already present.
     ///
     /// # Errors
-    /// [`AggregateError::Conflict`] if this table has another event in the place of one; otherwise the failure
-    /// of a request.
+    /// [`AggregateError::Conflict`] if this table has another event of the same version; otherwise the failure of a
+    /// request.
     pub async fn import(
         &self,
         from: &Self,
@@ -43,12 +43,12 @@ impl AggregateTable {
         .await
     }
 
-    /// Puts an item without an id of a push. Returns false if it is there already.
+    /// Puts an item. Returns false if it is there already.
     async fn put_once(&self, mut item: Item) -> Result<bool, AggregateError> {
         let event = decode_named(item.clone())?;
         let (key, version) = (AggregateKey::new(event.key.store(), event.key.id())?, event.version);
         self.stores.check(key.store())?;
-        // Lists have each aggregate once, also if the other writer has left that out.
+        // Only the first event names its store, whatever the other writer did, so that lists have each aggregate once.
         item.remove(EVENT_STORE_ID);
         if version.number() == 1 {
             item.insert(EVENT_STORE_ID.to_owned(), text(key.store()));

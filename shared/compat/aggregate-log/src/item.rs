@@ -22,21 +22,21 @@ pub const PAYLOAD: &str = "payload";
 pub const METADATA: &str = "metadata";
 /// The store, on first events alone: partition key of the index.
 pub const EVENT_STORE_ID: &str = "eventStoreId";
-/// Names the push that wrote the item, so that a writer whose answer was lost recognises its own
-/// event. The original neither writes nor reads it.
+/// Names the push that wrote the item. A writer recognises its event by it after a lost answer. The original neither
+/// writes nor reads it.
 pub const PUSH_ID: &str = "pushId";
-/// The number of events of the same push that follow in the aggregate. The last event does not have it, and the original
+/// The number of events of the same push that follow in the aggregate. The last event does not have it. The original
 /// neither writes nor reads it.
 pub const REST: &str = "rest";
-/// What first events have in a table of the older layout instead of the store.
+/// First events of the older layout have this instead of the store.
 pub const IS_INITIAL_EVENT: &str = "isInitialEvent";
 /// The index of first events.
 pub const INITIAL_EVENTS: &str = "initialEvents";
 
-/// Types that the original keeps for its messages.
+/// Types that the original reserves for its messages.
 const RESERVED_TYPES: [&str; 2] = ["__REPLAYED__", "__AGGREGATE_EXISTS__"];
 
-/// Why an item is not an event.
+/// The reason that an item is not an event.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     /// An attribute is missing or has the wrong type.
@@ -109,7 +109,7 @@ pub(crate) fn decode_named(item: Item) -> Result<AggregateEvent, AggregateError>
     decode(item).map_err(|error| AggregateError::undecodable(name, error))
 }
 
-/// Names an item in an error, whatever it is.
+/// Names an item in an error, even if it is not an event.
 #[must_use]
 pub fn name_of(item: &Item) -> String {
     let partition = text_of(item, AGGREGATE_ID).unwrap_or("?");
@@ -133,13 +133,13 @@ pub(crate) fn event_type(item: &Item) -> Option<&str> {
     text_of(item, TYPE).ok()
 }
 
-/// The conflict of a new event with what is in its place.
+/// The conflict of a new event with the item in its place.
 pub(crate) fn conflict(key: AggregateKey, version: u64, found: Option<&Item>) -> VersionConflict {
     let event_type = found.and_then(event_type);
     VersionConflict { key, version, event_type: event_type.unwrap_or("something else").to_owned() }
 }
 
-/// Whether the push that wrote `found` is the one that `push_id` names.
+/// Whether the push `push_id` wrote `found`.
 pub(crate) fn is_of_push(found: Option<&Item>, push_id: &str) -> bool {
     found.is_some_and(|item| text_of(item, PUSH_ID).is_ok_and(|found| found == push_id))
 }

@@ -14,16 +14,16 @@ pub struct AggregateKey {
     id: String,
 }
 
-/// Why a text can't name a store or an aggregate.
+/// The reason that a text can't name a store or an aggregate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// The store's id can't be told from the aggregate's.
+    /// The store's id is empty or contains the separator.
     #[error("the id of an event store has one or more characters and no {SEPARATOR:?}: {0:?}")]
     Store(String),
     /// An aggregate without an id.
     #[error("an aggregate of {0} has an empty id")]
     Empty(String),
-    /// Longer than a partition key.
+    /// The key is longer than a partition key can be.
     #[error("the key of an aggregate of {store} has {bytes} bytes, limit {KEY_BYTES_MAX}")]
     Long {
         /// The store.
@@ -54,8 +54,7 @@ impl AggregateKey {
         Ok(Self { store, id })
     }
 
-    /// The aggregate whose events are in `partition`. The aggregate's id may contain separators; the
-    /// store's can't.
+    /// The aggregate of `partition`. Its id may contain separators; the id of its store can't.
     ///
     /// # Errors
     /// [`KeyError::Partition`].

@@ -1,8 +1,8 @@
-//! The two layouts of a table: that of any stores, and the older one of a single store.
+//! The two layouts of a table: the current one for any stores, and the older one for a single store.
 //!
-//! In the older one the partition key is the bare id of the aggregate, and first events have `isInitialEvent` = 1, by which
-//! the index `initialEvents` lists them. No item has the name of the store, so the table is given it. All other code sees
-//! items of the first layout: those of the older one are changed as they are read and as they are written.
+//! In the older layout, the partition key is the bare id of the aggregate. First events have `isInitialEvent` = 1, and
+//! the index `initialEvents` lists them by it. No item names the store, so the caller names it. All other code sees
+//! items of the current layout: this module converts items of the older layout when they are read and written.
 
 use aws_sdk_dynamodb::types::{AttributeValue, StreamViewType};
 use ringfence_aws::{IndexLayout, Item, TableLayout, number_key, text_key};
@@ -38,13 +38,13 @@ pub fn legacy_table_layout() -> TableLayout {
     layout
 }
 
-/// Whose first events to list: the name and the value of the index's partition key.
+/// The name and the value of the index's partition key, for a list of first events.
 pub(crate) struct Of {
     pub(crate) name: &'static str,
     pub(crate) value: AttributeValue,
 }
 
-/// Which stores a table has.
+/// The stores of a table.
 #[derive(Clone, Debug)]
 pub(crate) enum Stores {
     /// Any; a partition key begins with the store.
@@ -80,7 +80,7 @@ impl Stores {
         key.map(|(name, value)| (name.to_owned(), value)).into()
     }
 
-    /// The first events of a store, by the key of the index.
+    /// The index key of a store's first events.
     pub(crate) fn first_events(&self, store: &str) -> Of {
         match self {
             Self::Any => Of { name: EVENT_STORE_ID, value: text(store) },
@@ -88,7 +88,7 @@ impl Stores {
         }
     }
 
-    /// An item as a table for any stores has it.
+    /// Converts an item that was read to the current layout.
     pub(crate) fn read(&self, mut item: Item) -> Item {
         let Self::One(store) = self else { return item };
         if let Some(AttributeValue::S(id)) = item.get_mut(AGGREGATE_ID) {
@@ -100,7 +100,7 @@ impl Stores {
         item
     }
 
-    /// The item of an event of this aggregate as the table has it.
+    /// Converts the item of an event of this aggregate to the table's layout.
     pub(crate) fn written(&self, key: &AggregateKey, mut item: Item) -> Item {
         if let Self::One(_) = self {
             item.insert(AGGREGATE_ID.to_owned(), self.partition(key));

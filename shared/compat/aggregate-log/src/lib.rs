@@ -3,13 +3,12 @@
 //! An event is one item under (`<store>#<aggregate>`, version). A push is one conditional put: it takes effect if no
 //! event has its version yet. So a writer that has read up to version n and pushes n + 1 has decided on every event. A
 //! push to one aggregate needs no transaction and no fence, and a push to several is one transaction.
-//! [`AggregateTable`] has the operations of Castore's adapter, and [`AggregateLog`] is the event log on which slices
-//! decide.
+//! [`AggregateTable`] has the operations of Castore's adapter, and [`AggregateLog`] is the event log of slices.
 //!
-//! docs/aggregate-log.md has layout, costs and what differs from the original.
+//! docs/aggregate-log.md has the layout, the costs and the differences from the original.
 //!
-//! Architecture invariant: only the modules `item` and `list` name the attributes of the table, and only `layout` knows that
-//! there are two layouts.
+//! Architecture invariant: only the modules `item` and `list` name the attributes of the table, and only `layout` knows
+//! both layouts.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod adapter;

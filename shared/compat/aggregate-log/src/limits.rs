@@ -1,9 +1,9 @@
-//! Limits of groups and versions, checked before the call so that the error names the numbers. That of an
-//! event is the core's.
+//! Limits of groups and versions, checked before the request so that the error names the numbers. The core limits the
+//! size of an event.
 
 use ringfence_core::{ACTIONS_MAX, LimitExceeded, LimitKind, TRANSACTION_BYTES_MAX};
 
-/// Events of one group: the actions of a transaction.
+/// Events of one group: each takes one action of a transaction.
 pub const GROUP_EVENTS_MAX: usize = ACTIONS_MAX;
 /// The items of one group together, in bytes.
 pub const GROUP_BYTES_MAX: usize = TRANSACTION_BYTES_MAX;

@@ -31,7 +31,7 @@ pub(crate) struct Token {
     pub(crate) last_evaluated_key: Option<Key>,
 }
 
-/// The key of an index item: attributes as DynamoDB's JSON has them.
+/// The key of an index item: its attributes in DynamoDB's JSON.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Key {
@@ -92,7 +92,7 @@ impl Key {
     }
 }
 
-/// The options of a page, and where the token's page ended.
+/// The options of a page, and the key at which the token's page ended.
 pub(crate) fn applied(list: &ListOptions) -> Result<(ListOptions, Option<Key>), AggregateError> {
     let token = match &list.page_token {
         None => Token::default(),
@@ -183,7 +183,7 @@ fn of_page(
         .collect();
     let query = match bounds.as_slice() {
         [] => query.key_condition_expression("#of = :of"),
-        // A sort key takes one test: two bounds are written as one.
+        // DynamoDB allows one test of the sort key, so two bounds become one BETWEEN.
         [_, _] => {
             query.key_condition_expression("#of = :of AND #timestamp BETWEEN :after AND :before")
         }

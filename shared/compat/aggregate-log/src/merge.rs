@@ -10,13 +10,13 @@ pub(crate) fn merged<'a>(
 ) -> impl Stream<Item = Result<SequencedEvent, LogError>> + 'a {
     let sources: Vec<_> = sources.into_iter().map(StreamExt::peekable).map(Box::pin).collect();
     try_unfold(sources, |mut sources| async move {
-        // All of them read at the same time.
+        // All sources read at the same time.
         join_all(sources.iter_mut().map(|source| source.as_mut().peek())).await;
         let mut first = None;
         for (n, source) in sources.iter_mut().enumerate() {
             let place = match source.as_mut().peek().await {
                 None => continue,
-                // The error comes first.
+                // An error comes first.
                 Some(Err(_)) => None,
                 Some(Ok(event)) => Some(event.place()),
             };

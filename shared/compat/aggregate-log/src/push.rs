@@ -1,4 +1,4 @@
-//! A push, from its request to the items that are put, and what an answer says about it.
+//! Turns a push into items, and finds its outcome in an answer.
 
 use std::collections::BTreeSet;
 
@@ -19,25 +19,25 @@ pub(crate) struct Entry<'a> {
     pub(crate) version: u64,
     /// Replaces whatever is there.
     pub(crate) forced: bool,
-    /// The event to put, as a table for any stores has it; `None` only checks.
+    /// The event to put, in the current layout; `None` only checks.
     pub(crate) item: Option<Item>,
 }
 
 /// An aggregate, and the table that has it.
 type Home<'a> = (&'a AggregateTable, AggregateKey);
 
-/// A group with its versions, to be sent as it is until its outcome is known.
+/// A group with its versions. It is sent unchanged until its outcome is known.
 pub(crate) struct Prepared<'a> {
     /// Names this push in its items.
     pub(crate) push_id: String,
     pub(crate) entries: Vec<Entry<'a>>,
 }
 
-/// What an answer says about a push.
+/// The outcome of a push.
 pub(crate) enum Verdict {
     /// It is in the log.
     Committed,
-    /// Other events are in its place, of each aggregate the first.
+    /// Other events have its versions: the first conflict of each aggregate.
     Conflicts(Vec<VersionConflict>),
 }
 
@@ -70,18 +70,18 @@ impl<'a> Prepared<'a> {
         self.entries.push(Entry { table, key, version, forced: false, item: None });
     }
 
-    /// Refuses what is too large for a transaction.
+    /// Fails if the push is too large for a transaction.
     pub(crate) fn limited(&self) -> Result<(), AggregateError> {
         let items = self.entries.iter().filter_map(|entry| entry.item.as_ref());
         Ok(limits::group(self.entries.len(), items.map(item_bytes).sum())?)
     }
 
-    /// The events as they are in the log once they are put.
+    /// The events as the log has them after the push.
     pub(crate) fn events(self) -> Result<Vec<AggregateEvent>, AggregateError> {
         self.entries.into_iter().filter_map(|entry| entry.item).map(decode_named).collect()
     }
 
-    /// The items of the group; `firsts` are the versions of each push's first event.
+    /// The items of the group; `firsts` has the version of each push's first event.
     pub(crate) fn new(
         group: &[(&'a AggregateTable, &Push)],
         firsts: &[u64],
@@ -102,7 +102,7 @@ impl<'a> Prepared<'a> {
         Ok(prepared)
     }
 
-    /// What a failed send tells about the push; `None` if it tells nothing.
+    /// The outcome that a failed send shows, if it shows one.
     ///
     /// Events are never deleted. So if another writer's event is there, a copy of this push that is still
     /// under way fails as well: a conflict is certain, even after a lost answer.
@@ -132,8 +132,9 @@ impl<'a> Prepared<'a> {
         (!conflicts.is_empty()).then_some(Verdict::Conflicts(conflicts))
     }
 
-    /// Whether a failed send judges the earlier sends of the push that nobody answered. What other requests hold is not
-    /// judged, and perhaps nothing else either. An own put that failed was.
+    /// Whether a failed send also shows the outcome of earlier sends that got no answer. DynamoDB checks no condition
+    /// on an item that another request holds, and then perhaps no other condition. But if a put of this push failed on
+    /// its condition, DynamoDB checked it.
     pub(crate) fn judges(&self, failure: &Failure) -> bool {
         let Failure::Cancelled(reasons) = failure else { return true };
         let is_held = |reason: &Reason| matches!(reason, Reason::Conflict | Reason::Throttled);
@@ -143,11 +144,10 @@ impl<'a> Prepared<'a> {
 }
 
 impl AggregateTable {
-    /// Fails as [`AggregateTable::push_event`] would, if that follows from the event and its version alone. Sends no
-    /// request.
+    /// Checks everything that [`AggregateTable::push_event`] checks before its first request. Sends no request.
     ///
     /// # Errors
-    /// Those of [`AggregateTable::push_event`].
+    /// As [`AggregateTable::push_event`], except errors that need a request.
     pub fn pushable(
         &self,
         key: &AggregateKey,
@@ -161,7 +161,7 @@ impl AggregateTable {
     }
 }
 
-/// Refuses what can't be a group, before any request.
+/// Checks a group before any request.
 pub(crate) fn check(group: &[(&AggregateTable, &Push)]) -> Result<(), AggregateError> {
     let refuse = |why: String| Err(AggregateError::Invalid(why));
     if group.is_empty() || group.iter().any(|(_, push)| push.events.is_empty()) {
@@ -180,7 +180,7 @@ pub(crate) fn check(group: &[(&AggregateTable, &Push)]) -> Result<(), AggregateE
     timestamp_ms(group).map(drop)
 }
 
-/// The one timestamp that the events of a group name, if any of them does.
+/// The one timestamp of the group's events, if any of them has one.
 fn timestamp_ms(group: &[(&AggregateTable, &Push)]) -> Result<Option<u64>, AggregateError> {
     let events = group.iter().flat_map(|(_, push)| &push.events);
     let named: BTreeSet<u64> = events.filter_map(|event| event.timestamp_ms).collect();
@@ -198,7 +198,7 @@ impl PushPlace {
         matches!(self, Self::End | Self::At(2..))
     }
 
-    /// The version of the first event; `newest` is what the aggregate has, if that had to be read.
+    /// The version of the first event; `newest` is the aggregate's newest version, if a read was needed.
     pub(crate) fn first(self, key: &AggregateKey, newest: Version) -> Result<u64, AggregateError> {
         match self {
             Self::After(Version(read)) => Ok(read.saturating_add(1)),

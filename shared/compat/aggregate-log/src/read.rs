@@ -1,23 +1,26 @@
-//! Reading the items of one partition, page by page, strongly, and what a missing version means.
+//! Reads the items of one partition, page by page and strongly, and looks at missing versions.
 //!
-//! Other writers of this layout leave gaps, so a version can be missing for ever. But a query reads item by item. It can
-//! pass a place before an event is put there, and see a later event. It can also see a later event of a transaction
-//! before an earlier one. So a read that finds a version missing looks at the gap in one `TransactGetItems`. Its keys are
-//! the first version that is missing, those directly before the event after the gap, and that event. They are as many
-//! as one append can put, so that the cost does not depend on the width of the gap.
+//! Other writers of this layout leave gaps, so a version can be missing for ever. But a query reads item by item. It
+//! can pass a place before an event is put there, and see a later event. It can also see a later event of a transaction
+//! and miss an earlier one. So a read that finds a missing version looks at the gap in one `TransactGetItems`. Its keys
+//! are the first missing version, the versions directly before the event after the gap, and that event. They are at
+//! most as many as one append can put, so the cost does not depend on the width of the gap.
 //!
-//! That request is serializable with each write and each transaction. It shows the event after the gap, so it comes
-//! after the write of this event. Of what was written before or in the same transaction, it shows all that its keys
-//! name:
+//! This request is serializable with each write and each transaction. It shows the event after the gap, so it comes
+//! after the write of this event. It also shows all events at its keys that were written before or in the same
+//! transaction:
 //!
-//! - A gap of up to 99 versions is looked at whole. If nothing is found, no event was there, whoever wrote the events.
-//! - Of a wider gap, the look finds what this crate writes. An append puts its events in a row, directly after the newest
-//!   event. So if the append of the event after the gap has put earlier ones, the version directly before is one of
-//!   them. If an append has put events after the one before the gap, the first missing version is one of them. What
-//!   would not be found has a gap of another writer before it and one after it, and both arose while the query ran.
+//! - The request covers a gap of up to 99 versions. If it finds nothing, the gap has no event, whoever wrote the
+//!   events.
+//! - In a wider gap, the request finds the events that this crate writes. An append puts its events in a row, directly
+//!   after the newest event. So if the append of the event after the gap put earlier events too, the version directly
+//!   before is one of them. If an append put events directly after the event before the gap, the first missing version
+//!   is one of them. The request can miss an event only if other writers left a gap before it and a gap after it, both
+//!   while the query ran.
 //!
-//! What a look finds is read in its place. If it finds nothing, the gap is remembered. A fact that was true once stays
-//! true for what is decided on it, because no writer of this crate puts an event into a gap that it has read over.
+//! If the look finds events, the read returns them in their places. If it finds nothing, the table remembers the gap.
+//! Decisions can rely on a remembered gap, because no writer of this crate puts an event into a gap that it has read
+//! past.
 
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -31,7 +34,7 @@ use crate::limits::{GROUP_EVENTS_MAX, VERSION_MAX};
 use crate::table::READING_ITEMS;
 use crate::{AggregateError, AggregateEvent, AggregateKey, AggregateTable, Range};
 
-/// The versions directly before the event after a gap that one look reads, at most.
+/// One look reads at most this many versions directly before the event after a gap.
 const BEFORE_MAX: u64 = GROUP_EVENTS_MAX as u64 - 2;
 
 /// A read that is under way.
@@ -39,12 +42,12 @@ struct Reading {
     items: BoxStream<'static, Result<Item, AggregateError>>,
     /// The version that follows.
     next: u64,
-    /// How many events are still asked for.
+    /// The number of events still to read.
     left: Option<u32>,
 }
 
-/// The events of `key` in `range`. A read in the order of versions shows no event without those before it, or an error
-/// in the place of one that can't be decoded.
+/// The events of `key` in `range`. A read in the order of versions skips no event. An error takes the place of an event
+/// that can't be decoded.
 pub(crate) fn events(
     table: AggregateTable,
     key: AggregateKey,
@@ -52,7 +55,7 @@ pub(crate) fn events(
 ) -> impl Stream<Item = Result<AggregateEvent, AggregateError>> + Send {
     let items = items(table.clone(), key.clone(), range).boxed();
     let next = range.min_version.unwrap_or(1).max(1);
-    // DynamoDB refuses a range without a version.
+    // DynamoDB refuses an empty range.
     let is_empty = next > range.max_version.unwrap_or(VERSION_MAX);
     let left = if is_empty { Some(0) } else { range.limit };
     let begin = Reading { items, next, left };
@@ -62,7 +65,7 @@ pub(crate) fn events(
         {
             let version = item::version_of(&item);
             let event = match (item::decode_named(item), version) {
-                // The events after it can be read.
+                // The events after it can still be read.
                 (Err(error), Ok(version)) => {
                     state.next = version.number().saturating_add(1);
                     return Ok(Some((Err(error), (state, table, key))));
@@ -90,7 +93,7 @@ pub(crate) fn events(
     .map(Result::flatten)
 }
 
-/// The events in a gap, as they are at one moment, and the event after it.
+/// The events in a gap and the event after it, at one moment.
 async fn look(
     table: &AggregateTable,
     (key, first, after): &Gap,
@@ -106,8 +109,8 @@ async fn look(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// The items of `key` whose versions are in `range`. Each page is asked for no more items than are
-/// still needed, so that a limit also bounds what is read and paid for.
+/// The items of `key` whose versions are in `range`. Each page requests only as many items as are still needed, so that
+/// a limit also bounds the cost.
 pub(crate) fn items(
     table: AggregateTable,
     key: AggregateKey,

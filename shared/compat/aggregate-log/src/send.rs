@@ -1,4 +1,4 @@
-//! How a push is sent: one conditional put, or one transaction.
+//! Sends a push as one conditional put or one transaction.
 
 use aws_sdk_dynamodb::types::{
     ConditionCheck, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
@@ -20,13 +20,14 @@ impl AggregateTable {
         }
     }
 
-    /// Sends until the outcome is known, to the tables that the entries name. A taken version is a verdict here, and no error.
+    /// Sends until the outcome is known, to the tables that the entries name. A taken version is a verdict here, not an
+    /// error.
     pub(crate) async fn judged(&self, prepared: &Prepared<'_>) -> Result<Verdict, AggregateError> {
         let send = || async move {
             match prepared.entries.as_slice() {
                 // A single event needs no transaction, which would cost twice as much.
                 [entry @ Entry { item: Some(item), .. }] => match entry.forced {
-                    // As Castore does: whoever forces an event wants it whatever is there.
+                    // As in Castore, a forced event replaces whatever is there.
                     true => self.dynamo.overwrite(entry.put(item)).await?,
                     false => self.dynamo.put(entry.put(item)).await?,
                 },

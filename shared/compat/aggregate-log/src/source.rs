@@ -1,4 +1,4 @@
-//! The log by the name that a context has for it, and as the index and the EventTopic follow it.
+//! The log's name in a context, and the log as a source of the index and the EventTopic.
 
 use crate::item::{AGGREGATE_ID, TYPE, VERSION};
 use crate::{
@@ -20,7 +20,8 @@ use serde::de::Error as _;
 use serde_json::Error;
 use std::collections::BTreeMap;
 
-/// Names the aggregate log as the log of a context: each of its events is in one aggregate, which its one tag names.
+/// Names the aggregate log as the log of a context. Each event is in one aggregate, and its one tag names the
+/// aggregate.
 pub struct Aggregates;
 
 impl LogName for Aggregates {
@@ -63,7 +64,7 @@ impl LogOfEvents for Aggregates {
     }
 }
 
-/// The log as others follow it.
+/// The log as a source of the index and the EventTopic.
 pub const SOURCE: &dyn Source = &Aggregates;
 
 impl Source for Aggregates {

@@ -1,4 +1,4 @@
-//! A table in one of Castore's layouts, and what all requests to it share.
+//! A table in one of Castore's layouts, with the settings of all requests to it.
 
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::{Clock, Item, Meter, Retry};
@@ -9,7 +9,7 @@ use crate::gaps::Gaps;
 use crate::key::check_store;
 use crate::layout::Stores;
 
-/// What failed, in the error of a request for items by their keys.
+/// Names the operation in errors of requests by key.
 pub(crate) const READING_ITEMS: &str = "reading items";
 
 /// Event stores in one DynamoDB table. Clones share one meter and the known gaps.
@@ -46,19 +46,19 @@ impl AggregateTable {
         Ok(Self { stores: Stores::One(store), ..Self::new(client, name, clock) })
     }
 
-    /// The same, but it tries as often and as long as `retry` says. A deadline is set here.
+    /// The same table, with the attempts and the deadline of `retry`.
     #[must_use]
     pub fn retrying(self, retry: Retry) -> Self {
         Self { retry, ..self }
     }
 
-    /// What the requests cost so far.
+    /// The cost of the requests so far.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         self.dynamo.meter()
     }
 
-    /// The items at one moment, in the order of `keys`: at most as many as a transaction has actions.
+    /// The items at one moment, in the order of `keys`. Takes at most as many keys as a transaction has actions.
     pub(crate) async fn get_together(
         &self,
         keys: &[Item],

@@ -1,5 +1,6 @@
 //! Looks for faults: gaps, first events that the index does not list or lists wrongly, items that are not events, and
-//! events that go back in time. The last are also there if writers' clocks differ; the others this crate never causes.
+//! events that go back in time. Events go back in time if writers' clocks differ. This crate never causes the other
+//! faults.
 
 use std::collections::HashSet;
 
@@ -9,7 +10,7 @@ use ringfence_aws::Item;
 use crate::item::{EVENT_STORE_ID, TIMESTAMP, decode_named, name_of, text_of};
 use crate::{AggregateError, AggregateKey, AggregateTable, Range, Version, read, scan};
 
-/// What is wrong with an aggregate.
+/// A fault of an aggregate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AggregateDefect {
     /// Versions are missing before this one.
@@ -32,15 +33,15 @@ pub enum AggregateDefect {
         /// Its timestamp.
         timestamp: String,
     },
-    /// The first event does not name its store, so that no list has the aggregate; or a later event
-    /// does, so that lists have it twice.
+    /// The first event does not name its store, so no list has the aggregate; or a later event names it, so lists have
+    /// the aggregate twice.
     #[error("{key}: version {version} has {EVENT_STORE_ID} {found:?}")]
     Listing {
         /// The aggregate.
         key: AggregateKey,
         /// The event.
         version: u64,
-        /// What it has.
+        /// The store that it names.
         found: Option<String>,
     },
     /// The item is not an event.
@@ -48,21 +49,20 @@ pub enum AggregateDefect {
     Item(String),
 }
 
-/// What was looked at, and what is wrong.
+/// The result of [`AggregateTable::verify`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AggregateReport {
     /// Events.
     pub events: u64,
     /// Aggregates, by their first events.
     pub aggregates: u64,
-    /// In the order in which it was found; empty if nothing is wrong.
+    /// The faults in the order they were found; empty if nothing is wrong.
     pub wrong: Vec<AggregateDefect>,
 }
 
 impl AggregateTable {
-    /// Looks at every item, while others may write. It reads (and pays for) the whole table once. To be
-    /// sure, it reads each aggregate that looks wrong once more, strongly and alone. `progress` gets
-    /// the number of events that were looked at.
+    /// Looks at every item, while others may write. It reads and pays for the whole table once. It reads each aggregate
+    /// that looks wrong once more, strongly and alone. `progress` gets the number of events so far.
     ///
     /// # Errors
     /// A page that can't be read.
@@ -93,7 +93,7 @@ impl AggregateTable {
         Ok(report)
     }
 
-    /// What is wrong with one aggregate.
+    /// The faults of one aggregate.
     async fn wrong(&self, key: &AggregateKey) -> Result<Vec<AggregateDefect>, AggregateError> {
         let (mut wrong, mut run) = (Vec::new(), None);
         let mut items = std::pin::pin!(read::items(self.clone(), key.clone(), Range::default()));
@@ -122,7 +122,7 @@ impl Run {
         Ok(Self { key: event.key, version, timestamp: event.timestamp })
     }
 
-    /// What is wrong with this event, whose item is `item`, after the event `before`.
+    /// The faults of this event after the event `before`. `item` is this event's item.
     fn follows(&self, before: Option<&Self>, item: &Item) -> impl Iterator<Item = AggregateDefect> {
         let key = || self.key.clone();
         let after = before.map_or(0, |before| before.version);

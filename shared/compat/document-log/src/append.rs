@@ -25,7 +25,7 @@ pub struct StreamAppend<'a> {
     pub stream: &'a StreamName,
     /// The Tip as it was read; `None` if the stream has no Tip or is assumed to have none.
     pub known: Option<&'a Batch>,
-    /// Whether anything written in between is a conflict, unfolds too; otherwise only events are.
+    /// Whether unfolds of other writers are conflicts too, not only events.
     pub by_etag: bool,
     /// The events, oldest first.
     pub events: Vec<Payload>,
@@ -35,7 +35,7 @@ pub struct StreamAppend<'a> {
     pub envelope: &'a Envelope,
 }
 
-/// What became of an append.
+/// The result of an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamAppended {
     /// It is in the stream, and this is the Tip after it.
@@ -44,7 +44,7 @@ pub enum StreamAppended {
     Conflict(Option<Batch>),
 }
 
-/// What a refused write means after an earlier send without an answer.
+/// The cause of a refused write after an earlier send without an answer.
 enum Whose {
     Ours,
     Theirs,
@@ -52,7 +52,7 @@ enum Whose {
 }
 
 impl<S: Store> DocumentLog<S> {
-    /// Writes all of it or nothing, if the stream is still as it was read.
+    /// Writes everything or nothing, if the stream has not changed since the read.
     ///
     /// A lost answer is not a conflict: the same write is sent again. If the second send is refused,
     /// the stream shows whether the first one is the cause.
@@ -64,7 +64,7 @@ impl<S: Store> DocumentLog<S> {
         self.append_at(append, self.clock.now_ms()).await
     }
 
-    /// The same for events and unfolds of this time, in milliseconds since 1970.
+    /// As [`DocumentLog::append`], with this time for events and unfolds, in milliseconds since 1970.
     pub(crate) async fn append_at(
         &self,
         append: StreamAppend<'_>,
@@ -75,7 +75,7 @@ impl<S: Store> DocumentLog<S> {
         self.send(write, envelope).await
     }
 
-    /// Fails as [`DocumentLog::append`] would, if that follows from what is to be written alone. Sends no request.
+    /// Checks everything that [`DocumentLog::append`] checks before its first request. Sends no request.
     ///
     /// # Errors
     /// There is nothing to write, or it is too large.
@@ -125,9 +125,8 @@ impl<S: Store> DocumentLog<S> {
         }
     }
 
-    /// Whether the refused write is in the stream, by an earlier send that was not answered. The Tip has
-    /// its etag until another writer comes. After that its events show it: no others can have their
-    /// indexes.
+    /// Finds out whether an earlier unanswered send wrote the refused write. The Tip has the write's etag until another
+    /// writer comes. After that, the events at the write's indexes show it: no other events can have these indexes.
     async fn whose(&self, write: &Write, found: Option<&Batch>, envelope: &Envelope) -> Whose {
         let new = usize::try_from(write.tip.appended).unwrap_or(usize::MAX);
         let Some(found) = found else { return Whose::Unclear };
@@ -138,19 +137,18 @@ impl<S: Store> DocumentLog<S> {
             return Whose::Theirs;
         }
         if new == 0 {
-            // Nothing tells which unfolds were there before those that are there now.
+            // The Tip does not show which unfolds it had before.
             return Whose::Unclear;
         }
         let stream = &write.tip.stream;
         let range = write.tip.version - write.tip.appended..write.tip.version;
         let read = self.read(stream, range, Direction::Forward, Consistency::Strong, envelope);
         let there = read.map_ok(|recorded| recorded.event).try_collect::<Vec<_>>().await;
-        // Whatever the error of this read says, it says nothing about the write.
+        // An error of this read says nothing about the write.
         let Ok(there) = there else { return Whose::Unclear };
         match there == write.tip.events[write.tip.events.len() - new..] {
             false => Whose::Theirs,
-            // Without a command's id, another command may have written the same in the same
-            // millisecond.
+            // Without a command's id, another command may have written equal events in the same millisecond.
             true if envelope.metadata.text(COMMAND).is_none() => Whose::Unclear,
             true => Whose::Ours,
         }
@@ -186,7 +184,7 @@ impl<S: Store> DocumentLog<S> {
     ) -> Vec<Unfold> {
         let time = rfc3339(at_ms);
         let version = known.map_or(0, |known| known.version) + added as u64;
-        // An unfold can be an event again, which has its version there as well.
+        // An unfold can be a copy of an event. Then its metadata has the version of the event's type.
         let unfold = |unfold: Payload| Unfold {
             version,
             time: time.clone(),
@@ -212,7 +210,7 @@ impl<S: Store> DocumentLog<S> {
     }
 }
 
-/// Checks, before anything is written, that every reader can read what is written.
+/// Checks, before the write, that every reader can read the events and unfolds.
 fn check_nesting(
     events: &[Payload],
     unfolds: &[Payload],
@@ -225,8 +223,8 @@ fn check_nesting(
     metadata.try_for_each(|(key, value)| limits::nesting(&format!("metadata {key}"), value))
 }
 
-/// What a failed write says about the Tip, which is the last action of a transaction. If the calf is there
-/// already, the Tip says why.
+/// The failure of the Tip, the last action of a transaction. If the calf is there already, the Tip's failure is the
+/// cause.
 fn of_tip(failure: Failure) -> Failure {
     match failure {
         Failure::Cancelled(mut reasons) => match reasons.pop() {

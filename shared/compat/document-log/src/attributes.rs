@@ -4,7 +4,7 @@
 pub const P: &str = "p";
 /// Sort key: 2,147,483,647 for the Tip, else the index of the first event.
 pub const I: &str = "i";
-/// The index after the last event; that of the Tip is the stream's version.
+/// The index after the last event. In the Tip, it is the stream's version.
 pub const N: &str = "n";
 /// The events without their types, oldest first.
 pub const E: &str = "e";
@@ -12,7 +12,7 @@ pub const E: &str = "e";
 pub const C: &str = "c";
 /// Of a Tip: the unfolds.
 pub const U: &str = "u";
-/// Of a Tip: how many of its events the last write has appended.
+/// Of a Tip: the number of its events that the last write appended.
 pub const A: &str = "a";
 /// Of a Tip: the estimated bytes of all events that have moved to calves.
 pub const B: &str = "b";

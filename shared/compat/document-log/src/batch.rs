@@ -1,4 +1,4 @@
-//! Items of the table: Tips and calves. The one module that names their attributes.
+//! Items of the table: Tips and calves. Only this module names their attributes.
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -7,10 +7,10 @@ use ringfence_aws::Item;
 use crate::attributes::{A, B, C, E, ETAG, I, N, P, U};
 use crate::{Body, ItemError, StreamName};
 
-/// The sort key of a Tip: above that of any calf.
+/// The sort key of a Tip, larger than the sort key of any calf.
 pub(crate) const TIP_KEY: i64 = 2_147_483_647;
 
-/// An event without its index, which follows from its place.
+/// An event without its index; its place in the batch gives the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredEvent {
     /// `c`: type name.
@@ -30,7 +30,7 @@ pub struct StoredEvent {
 /// An event and its place in the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimelineEvent {
-    /// How many events lie before it.
+    /// The number of events before it.
     pub index: u64,
     /// The event.
     pub event: StoredEvent,
@@ -39,9 +39,9 @@ pub struct TimelineEvent {
 /// A snapshot: the state after all events up to some version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfold {
-    /// `i`: how many events it covers.
+    /// `i`: the number of events it covers.
     pub version: u64,
-    /// `t`: when it was made.
+    /// `t`: the time it was made.
     pub time: String,
     /// `c`: type name.
     pub event_type: String,
@@ -64,7 +64,7 @@ pub struct Batch {
     pub etag: Option<String>,
     /// `b` (Tip): estimated bytes of all events that ever moved to calves.
     pub calved_bytes: u64,
-    /// `a` (Tip): how many of the events the last write appended.
+    /// `a` (Tip): the number of events that the last write appended.
     pub appended: u64,
     /// `e` and `c`: the events, oldest first.
     pub events: Vec<StoredEvent>,
@@ -83,13 +83,13 @@ pub struct Head {
     pub version: u64,
 }
 
-/// Text as the estimate counts it: in the units of the languages that the format comes from.
+/// The length of a text in UTF-16 units, as the writers in JavaScript and .NET count it.
 fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
 impl StoredEvent {
-    /// The estimate by which Tips calve and which `b` sums up; the same for every writer.
+    /// The estimated size, equal for every writer. Tips calve by it, and `b` sums it up.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let ids = [&self.correlation_id, &self.causation_id].into_iter().flatten();
@@ -99,7 +99,7 @@ impl StoredEvent {
 }
 
 impl Unfold {
-    /// The estimate by which Tips calve.
+    /// The estimated size. Tips calve by it.
     #[must_use]
     pub fn bytes(&self) -> usize {
         units(&self.event_type) + self.data.bytes.len() + self.meta.bytes.len() + 50
@@ -125,7 +125,7 @@ impl Batch {
         self.events.iter().map(StoredEvent::bytes).sum()
     }
 
-    /// The item as it is stored.
+    /// The stored item.
     #[must_use]
     pub fn to_item(&self) -> Item {
         let mut item = key(&self.stream, self.key);
@@ -180,7 +180,7 @@ impl Batch {
 }
 
 impl Head {
-    /// What an item says about its stream: its `p`, `n` and `c` are enough.
+    /// The head of an item's stream. The item needs only `p`, `n` and `c`.
     pub(crate) fn of_item(mut item: Item) -> Result<Self, ItemError> {
         let stream = required_text(&mut item, P, "")?;
         let version: u64 = required(&item, N, &stream)?;
@@ -190,7 +190,7 @@ impl Head {
 }
 
 impl TimelineEvent {
-    /// The event as an item of its own: the stream and the index as key, the rest as in a batch.
+    /// The event as a separate item. Its key is the stream and the index; the rest is as in a batch.
     #[must_use]
     pub fn to_item(&self, stream: &StreamName) -> Item {
         let mut item = event_map(&self.event);
@@ -200,7 +200,7 @@ impl TimelineEvent {
         item
     }
 
-    /// The event of such an item.
+    /// Decodes an item of [`TimelineEvent::to_item`].
     ///
     /// # Errors
     /// The item is not an event.
@@ -229,7 +229,7 @@ pub(crate) fn number(number: u64) -> AttributeValue {
     AttributeValue::N(number.to_string())
 }
 
-/// `c`: the types, apart from the bodies, so that they can be read without them.
+/// `c`: the types. They are apart from the bodies, so that a read can leave the bodies out.
 pub(crate) fn type_list(events: &[StoredEvent]) -> AttributeValue {
     let types = events.iter().map(|event| AttributeValue::S(event.event_type.clone()));
     AttributeValue::L(types.collect())

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Bodies up to this size, in bytes, are not compressed, because compression gains nothing.
 const COMPRESSED_BYTES_MIN: usize = 49;
-/// The largest size to which one body may unpack, in bytes; more is taken for an attack.
+/// The largest size of an unpacked body, in bytes. A larger one counts as an attack.
 pub const DECOMPRESSED_BYTES_MAX: usize = 16 * 1_024 * 1_024;
 /// Quick, and within a few percent of the best.
 const BROTLI_QUALITY: i32 = 6;
@@ -26,7 +26,7 @@ pub enum Encoding {
     Brotli,
 }
 
-/// A body as it is stored. Without bytes, there is no body.
+/// A stored body. Without bytes, there is no body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Body {
     /// The stored number of the encoding.
@@ -35,22 +35,22 @@ pub struct Body {
     pub bytes: Vec<u8>,
 }
 
-/// Why a body can't be read.
+/// The reason that a body can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
-    /// It has an encoding that is not known here.
+    /// The encoding is unknown.
     #[error("encoding {0} is unknown")]
     Encoding(u64),
     /// The bytes do not unpack.
     #[error("the compressed bytes are broken")]
     Broken(#[source] std::io::Error),
-    /// They unpack to more than anyone would have written.
+    /// The bytes unpack to more than the limit.
     #[error("the body unpacks to more than {DECOMPRESSED_BYTES_MAX} bytes")]
     TooLarge,
     /// The unpacked bytes are not UTF-8.
     #[error("the body is not UTF-8")]
     Utf8(#[source] std::string::FromUtf8Error),
-    /// The unpacked text can't be read so that nothing is lost.
+    /// The unpacked text can't be read without loss.
     #[error("the body can't be read")]
     Json(#[source] JsonError),
 }
@@ -102,7 +102,7 @@ impl Body {
     /// The unpacked bytes.
     ///
     /// # Errors
-    /// An encoding that is not known here, or bytes that do not unpack within the limit.
+    /// The encoding is unknown, or the bytes do not unpack within the limit.
     pub fn unpacked(&self) -> Result<Vec<u8>, BodyError> {
         match self.encoding {
             0 => Ok(self.bytes.clone()),
@@ -122,7 +122,7 @@ impl Body {
     /// The JSON that it holds; `None` if there is no body.
     ///
     /// # Errors
-    /// As [`Body::unpacked`], and bytes that are not JSON, or have a key twice.
+    /// As [`Body::unpacked`]; or the bytes are not JSON, or have a key twice.
     pub fn json(&self) -> Result<Option<Value>, BodyError> {
         if self.is_empty() {
             return Ok(None);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_comes_out_as_it_went_in() {
+    fn a_number_is_read_as_it_was_written() {
         for number in [0.01 + 0.2, 0.1, f64::MAX, f64::MIN_POSITIVE, 1e22 + 1e6] {
             let value = json!({ "amount": number });
             let read = Body::of_json(&value, Encoding::Raw).json().expect("it is JSON");
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_does_not_unpack_without_bound() {
+    fn the_size_of_an_unpacked_body_is_bounded() {
         let zeros = vec![b'0'; DECOMPRESSED_BYTES_MAX + 1];
         for encoding in [Encoding::Deflate, Encoding::Brotli] {
             let body = Body::of_bytes(zeros.clone(), encoding);
@@ -249,7 +249,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_goes_in_comes_out(bytes in proptest::collection::vec(0..4_u8, 1..5_000)) {
+        fn unpacking_returns_the_bytes(bytes in proptest::collection::vec(0..4_u8, 1..5_000)) {
             for encoding in ENCODINGS {
                 let body = Body::of_bytes(bytes.clone(), encoding);
                 prop_assert!(body.bytes.len() <= bytes.len());

@@ -14,7 +14,7 @@ pub struct Cache<T>(Option<Mutex<LruCache<StreamName, Cached<T>>>>);
 
 struct Cached<T> {
     state: Arc<Loaded<T>>,
-    /// When it was known to be the newest, in milliseconds since 1970.
+    /// The last time it was known to be the newest, in milliseconds since 1970.
     at_ms: u64,
 }
 
@@ -60,14 +60,14 @@ impl<T> Loaded<T> {
         self.tip.as_ref().map_or(0, |tip| tip.version)
     }
 
-    /// The time of a decision, in milliseconds since 1970: the clock's `now_ms`, or the time of the newest event or
-    /// unfold of the Tip, if that is later and not too far ahead to be followed.
+    /// The time of a decision, in milliseconds since 1970: the latest of the clock's `now_ms` and the times in the Tip.
+    /// It ignores times that are too far ahead.
     pub(crate) fn newest_ms(&self, now_ms: u64) -> u64 {
         self.times().filter(|at| is_followed(*at, now_ms)).fold(now_ms, u64::max)
     }
 
-    /// The time of the next events, in milliseconds since 1970: the clock's `now_ms`, or that of the newest event or
-    /// unfold of the Tip or of the command's cause, if that is later.
+    /// The time of the next events, in milliseconds since 1970: the latest of the clock's `now_ms`, the times in the
+    /// Tip and the time of the command's cause.
     pub(crate) fn next_ms(&self, now_ms: u64, cause_ms: Option<u64>) -> u64 {
         self.times().chain(cause_ms).fold(now_ms, u64::max)
     }

@@ -1,8 +1,7 @@
 //! Typed streams: load, fold, decide, append; and again if another writer was first.
 //!
-//! This is not the decide loop of the logs of events. A refused write returns the Tip, with which the next attempt goes
-//! on without a read, and an append also writes what follows from the state. With an `EventLog` a conflict would cost
-//! one more read.
+//! This is not the decide loop of the event logs. A refused write returns the Tip, so the next attempt needs no read.
+//! An append also writes unfolds of the state. With an `EventLog`, a conflict would cost one more read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,11 +34,11 @@ pub struct Category<D: Document, S> {
     pub(crate) version: u32,
 }
 
-/// How the first attempt gets the state. In every case a write takes effect only if its state is the
-/// stream's, and a decision that writes nothing is made on a strongly consistent state.
+/// The way the first attempt gets the state. In every case, a write takes effect only if the stream still has this
+/// state. A decision that writes nothing uses a strongly consistent state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Load {
-    /// From the store, at half the price of a strong read; of a cached state, only what came after is read.
+    /// From the store, at half the price of a strong read. With a cached state, it reads only the events after it.
     #[default]
     Eventual,
     /// From the store, with every acknowledged write.
@@ -59,7 +58,7 @@ pub struct Transacted<R> {
     pub outcome: Decided<R>,
     /// The stream's version after it.
     pub version: u64,
-    /// How often it was decided; 1 without conflicts.
+    /// The number of attempts; 1 without conflicts.
     pub attempts: u32,
 }
 
@@ -74,11 +73,11 @@ pub enum Decided<R> {
     Rejected(R),
 }
 
-/// What follows from a state.
+/// The decision on a state.
 pub(crate) struct Decision<R> {
     pub(crate) rejection: Option<R>,
     pub(crate) events: Vec<NewEvent>,
-    /// The rejection that leaves the events, which have it as a mark.
+    /// The rejection that leaves the events. They carry it as a mark.
     pub(crate) left_by: Option<Rejected>,
 }
 
@@ -93,7 +92,7 @@ pub(crate) struct Settled<R> {
 /// The events of a command.
 pub(crate) enum Events {
     Written(Vec<NewEvent>),
-    /// By an earlier run under the same idempotency key.
+    /// Events of an earlier run under the same idempotency key.
     Found(Vec<TimelineEvent>),
 }
 
@@ -117,7 +116,7 @@ enum Synced {
     Conflict(Option<Batch>),
 }
 
-/// The decision of a caller's own function.
+/// A decision by a caller's function.
 fn plain<D, R>(
     decide: impl Fn(&D) -> Result<Vec<NewEvent>, R>,
 ) -> impl Fn(&Loaded<D>) -> Result<Decision<R>, DocumentError> {
@@ -131,11 +130,11 @@ fn plain<D, R>(
 }
 
 impl<D: Document, S: Store> Category<D, S> {
-    /// The documents of a slice's context in `log`, stored and read as their state says ([`Document`]): also the sizes of
-    /// Tips and the encoding are the state's.
+    /// The documents of a slice's context in `log`. Their state sets the access, the sizes of Tips and the encoding
+    /// ([`Document`]).
     ///
     /// # Errors
-    /// The commands of the slice, or the events of its context, do not each name one document.
+    /// A command of the slice or an event of its context does not name exactly one document.
     pub fn of<C: Slice<State = D, Context: Context<Log = Documents<D>>>>(
         log: DocumentLog<S>,
         cache: Cache<D>,
@@ -148,7 +147,7 @@ impl<D: Document, S: Store> Category<D, S> {
     /// The documents of the context `C` in `log`.
     ///
     /// # Errors
-    /// The events of `C` do not each name one document.
+    /// An event of `C` does not name exactly one document.
     pub fn new<C: Context<Log = Documents<D>>>(
         log: DocumentLog<S>,
         access: AccessStrategy<D>,
@@ -160,7 +159,7 @@ impl<D: Document, S: Store> Category<D, S> {
         Ok(Self { log, access, cache, catalog, name: C::NAME, key, version })
     }
 
-    /// The same with Tips that calve at these sizes.
+    /// The same category, with Tips that calve at these sizes.
     #[must_use]
     pub fn with_limits(self, limits: TipLimits) -> Self {
         Self { log: self.log.with_limits(limits), ..self }
@@ -212,9 +211,8 @@ impl<D: Document, S: Store> Category<D, S> {
         Ok((view(&loaded.state), loaded.version()))
     }
 
-    /// Decides on the state of stream `id` and appends the events, if nothing was written in
-    /// between; if something was, decides again. It ignores an idempotency key:
-    /// [`Category::transact_once`] is for commands with one.
+    /// Decides on the state of stream `id` and appends the events. If another writer was first, decides again. It
+    /// ignores an idempotency key: use [`Category::transact_once`] for commands with a key.
     ///
     /// # Errors
     /// The state can't be read, the events can't be written, others kept writing, or the outcome
@@ -229,12 +227,12 @@ impl<D: Document, S: Store> Category<D, S> {
         Ok(self.settle(id, load, envelope, None, plain(decide)).await?.into())
     }
 
-    /// The same for a command that takes effect once: the record's marks go into the metadata of its
-    /// events, and if the stream has events with these marks, nothing is decided.
+    /// As [`Category::transact`], for a command that takes effect once. The metadata of its events gets the record's
+    /// marks. If the stream has events with these marks, nothing is decided.
     ///
     /// # Errors
-    /// As [`Category::transact`]; or the key is another command's; or only the state is kept, which says
-    /// nothing about commands.
+    /// As [`Category::transact`]; or another command used the key; or the category keeps only the state, which has no
+    /// record of commands.
     pub async fn transact_once<R>(
         &self,
         id: &str,
@@ -295,7 +293,8 @@ impl<D: Document, S: Store> Category<D, S> {
                 strong = true;
                 continue;
             }
-            // An old state shows when a write is refused. Nothing is written here, so the store is asked.
+            // A refused write would show that the state is old. This decision writes nothing, so it reads the store
+            // again.
             if !strong {
                 let fresh =
                     self.fetch(&stream, Some(&loaded), Consistency::Strong, None, envelope).await?;
@@ -310,7 +309,7 @@ impl<D: Document, S: Store> Category<D, S> {
         }
     }
 
-    /// Appends the events, if the stream is still as it was loaded.
+    /// Appends the events, if the stream has not changed since the load.
     async fn sync(
         &self,
         stream: &StreamName,

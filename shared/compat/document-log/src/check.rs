@@ -1,4 +1,4 @@
-//! Whether contexts and slices are such that each event and each command names one document.
+//! Checks that each event of a context and each command of a slice names one document.
 
 use ringfence_core::{
     Catalog, CatalogError, Context, Name, Reads, Slice, SliceError, TagSchema, check_writes,
@@ -6,16 +6,16 @@ use ringfence_core::{
 
 use crate::{Document, Documents, StreamName, StreamNameError};
 
-/// Why a context or a slice can't be on the document log.
+/// The reason that a context or a slice can't be on the document log.
 #[derive(Debug, thiserror::Error)]
 pub enum CategoryError {
     /// The catalog contradicts itself.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// The context's name can't be that of a category.
+    /// The context's name can't name a category.
     #[error(transparent)]
     Name(#[from] StreamNameError),
-    /// An event or a command has a tag besides that of its document.
+    /// An event or a command has another tag besides its document's tag.
     #[error(
         "{of} has the tag {key}, but on the document log a decision reads one document and nothing else: mark the \
          field #[tag(skip)]"
@@ -53,10 +53,10 @@ pub enum CategoryError {
         /// The key of others.
         other: Name,
     },
-    /// What the slice writes is not in the catalog, or retired.
+    /// The slice writes a type that is retired or not in the catalog.
     #[error(transparent)]
     Writes(#[from] SliceError),
-    /// A type is read that is not in the catalog.
+    /// The state reads a type that is not in the catalog.
     #[error(
         "the documents of {of} are folded from {event_type}, which its catalog does not declare: add \
          {event_type}::SCHEMA to it"
@@ -69,11 +69,10 @@ pub enum CategoryError {
     },
 }
 
-/// Checks, when a function starts, that the slice and its context are such that each command and each event names one
-/// document.
+/// Checks, when a function starts, that each command of the slice and each event of its context names one document.
 ///
 /// # Errors
-/// They are not.
+/// One of them names no document, or several.
 pub(crate) fn check<S, D>() -> Result<(), CategoryError>
 where
     S: Slice<State = D, Context: Context<Log = Documents<D>>>,
@@ -107,7 +106,7 @@ where
     }
 }
 
-/// The key of the one tag, which is the partition's, and as with others.
+/// The key of the partition tag. It must be the only tag, and have the key of the other events.
 fn check_key(of: Name, tags: &[TagSchema], other: Option<&Name>) -> Result<Name, CategoryError> {
     if let Some(tag) = tags.iter().find(|tag| !tag.partition) {
         return Err(CategoryError::Tag { of, key: tag.key.clone() });

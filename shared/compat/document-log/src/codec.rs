@@ -1,5 +1,5 @@
-//! The payloads of events. A document does not repeat in each event what the stream's name says: the field that is
-//! marked `#[tag(partition)]` is left out, and a decision that reads the event gets it back.
+//! The payloads of events. A stored payload leaves out the field marked `#[tag(partition)]`, because the stream's name
+//! has its value. A decision that reads the event gets the field back.
 
 use ringfence_core::{EventSchema, NewEvent, SequencedEvent, Tag};
 use serde_json::{Map, Value};
@@ -9,21 +9,21 @@ use serde_json::{Map, Value};
 pub struct Payload {
     /// The type name.
     pub event_type: String,
-    /// The version of its type that the payload has. That of a snapshot is its number.
+    /// The version of the type; for a snapshot, its number.
     pub version: u32,
     /// The payload, if it has one.
     pub data: Option<Value>,
 }
 
 impl Payload {
-    /// One whose type has had no other version.
+    /// A payload of a type with only one version.
     pub fn new(event_type: impl Into<String>, data: Option<Value>) -> Self {
         Self { event_type: event_type.into(), version: 1, data }
     }
 }
 
-/// The payload of an event of the stream with this id, as it is stored: without the field that names
-/// the stream, which [`whole`] gives back. Nothing is stored as payload if no field is left.
+/// The stored payload of an event of the stream with this id. It leaves out the field that names the stream; [`whole`]
+/// adds it again. If no field is left, the event has no payload.
 pub(crate) fn stored(event: &NewEvent, schema: &EventSchema, id: &str) -> Payload {
     let mut data = event.data.clone();
     schema.leave_out_id(id, &mut data);
@@ -35,7 +35,7 @@ pub(crate) fn stored(event: &NewEvent, schema: &EventSchema, id: &str) -> Payloa
     }
 }
 
-/// The event as a decision reads it: with the tag that names its stream, and with the tag's field.
+/// The event as a decision reads it, with the tag that names its stream and the tag's field.
 pub(crate) fn whole(mut event: SequencedEvent, key: &str, id: &str) -> SequencedEvent {
     if event.data.is_null() {
         event.data = Value::Object(Map::new());
@@ -67,7 +67,7 @@ mod tests {
         cart_id: String,
     }
 
-    /// Its readers elsewhere need the cart's id.
+    /// Its readers outside the log need the cart's id.
     #[derive(Debug, PartialEq, Event)]
     #[tag(partition, key = "cartId", value = cart_id)]
     struct CheckedOut {
@@ -75,7 +75,7 @@ mod tests {
         cart_id: String,
     }
 
-    /// An id that is no text.
+    /// An id that is not a text.
     #[derive(Debug, PartialEq, Event)]
     struct Counted {
         #[tag(partition, key = "cartId")]
@@ -89,7 +89,7 @@ mod tests {
         cart: String,
     }
 
-    /// What is stored of the event. It is checked that the event is read as it was.
+    /// The stored payload of the event. Checks that a read returns the same event.
     fn kept<E: Event + std::fmt::Debug + PartialEq>(event: E) -> Option<Value> {
         let new = NewEvent::new(&event).expect("it has a JSON");
         let id = new.tags[0].value.clone();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_json_does_not_have_is_no_payload() {
+    fn a_number_that_json_does_not_have_is_refused() {
         for quantity in [f64::NAN, f64::INFINITY, 1.7e308 + 1.7e308] {
             let error = NewEvent::new(&Added { cart_id: "a".to_owned(), quantity });
             let error = error.expect_err("JSON has none").source.to_string();

@@ -1,4 +1,4 @@
-//! Contexts on the document log, and how the state of a document is stored and read.
+//! Contexts on the document log, and the ways to store and read the state of a document.
 
 use std::marker::PhantomData;
 use std::slice;
@@ -10,8 +10,8 @@ use serde_json::{Error, Value};
 use crate::codec::Payload;
 use crate::{Encoding, TipLimits};
 
-/// Names the document log as the log of a context, and the state that its documents have. The context's name is the
-/// category: the part of a stream's name before the hyphen.
+/// Names the document log as the log of a context, and the state of its documents. The context's name is the category:
+/// the part of a stream's name before the hyphen.
 pub struct Documents<D>(PhantomData<D>);
 
 impl<D: Document> LogName for Documents<D> {
@@ -22,39 +22,40 @@ impl<D: Document> LogName for Documents<D> {
     }
 }
 
-/// The state of a document, on which all decisions about it rest, and how documents are stored. A context has one, since a
-/// document stores it beside the events.
+/// The state of a document, and how documents are stored. All decisions about a document use this state. A context has
+/// one state, because a document stores it beside the events.
 pub trait Document: State + Clone + Sync + 'static {
-    /// How it is stored and read for commands: which unfolds an append writes. The default is to read all events.
+    /// The access of commands to the state; it decides which unfolds an append writes. By default, a command reads all
+    /// events.
     const ACCESS: AccessStrategy<Self> = AccessStrategy::Unoptimized;
-    /// How large a Tip may grow before its events move to a calf. It can change at any time.
+    /// The sizes at which the events of a Tip move to a calf. They can change at any time.
     const TIP: TipLimits = TipLimits::DEFAULT;
-    /// How payloads, unfolds and metadata are written, where that makes them smaller. It can change at any time, because
-    /// every encoding is read.
+    /// The encoding of payloads, unfolds and metadata, used where it makes them smaller. It can change at any time,
+    /// because reads accept every encoding.
     const ENCODING: Encoding = Encoding::Brotli;
 }
 
-/// How the state of a document is stored and read.
+/// The way to store and read the state of a document.
 ///
-/// A context can change from `Unoptimized` to any other access at any time, and back from any but `RollingState`: what
-/// that writes is in no event.
+/// A context can change from `Unoptimized` to any other access at any time. It can change back from all except
+/// `RollingState`, which writes no events.
 #[derive(Clone, Copy)]
 pub enum AccessStrategy<D: 'static> {
-    /// All events are read, backwards in pages; no unfold is written.
+    /// Reads all events, backwards in pages. Writes no unfold.
     Unoptimized,
-    /// The state is the last event that it reads, which each append also writes as unfold.
+    /// The state is the last event of a type that it reads. Each append also writes this event as an unfold.
     LatestKnownEvent,
-    /// Each append writes the state as one unfold; a read goes back to the newest one. One of another version of the fold
-    /// or of the events is read only if the events were pruned, and only if it is older.
+    /// Each append writes the state as one unfold; a read goes back to the newest one. A read takes an unfold of
+    /// another version of the fold or of the events only if the version is older and the events were pruned.
     Snapshot(Snapshot<D>),
-    /// The same with several unfolds, for example when two builds of a program run side by side. A read takes the
-    /// first of them alone; the others are for other builds.
+    /// The same with several unfolds, for example when two builds of a program run side by side. A read takes only the
+    /// first of them; the others are for other builds.
     Snapshots(&'static [Snapshot<D>]),
-    /// The state alone, as one unfold; no events are written, and the etag guards it.
+    /// Writes only the state, as one unfold, and no events. The etag guards it.
     RollingState(Snapshot<D>),
 }
 
-/// An unfold that holds a whole state. Where a read meets its type, as unfold or as event, nothing before it matters.
+/// An unfold that holds a whole state. A read that meets its type, as unfold or as event, needs nothing before it.
 #[derive(Clone, Copy)]
 pub struct Snapshot<D> {
     name: &'static str,
@@ -72,7 +73,7 @@ impl<D: Serialize + DeserializeOwned> Snapshot<D> {
 }
 
 impl<D> Snapshot<D> {
-    /// The JSON that these functions make of a state, and make a state of, under this type name.
+    /// The JSON of the state under this type name, converted by these functions.
     #[must_use]
     pub const fn of(
         name: &'static str,
@@ -82,8 +83,9 @@ impl<D> Snapshot<D> {
         Self { name, version: 0, to_json, from_json }
     }
 
-    /// The version of the fold; 0 unless given. Raise it with each change of what `evolve` makes of events: documents are then
-    /// folded again. The checks of a stack compare the states and ask for it.
+    /// Sets the version of the fold; by default it is 0. Raise it when `evolve` makes another state of the same events.
+    /// Documents are then folded again. The checks of a stack compare the states, and report a version that was not
+    /// raised.
     #[must_use]
     pub const fn version(self, version: u32) -> Self {
         Self { version, ..self }
@@ -101,9 +103,9 @@ impl<D> Snapshot<D> {
         self.name
     }
 
-    /// The number that it has in its metadata: 1, one more for each upcast of the context, and the version of the fold. A
-    /// catalog keeps its types and their versions only grow. So the number of a later build is never smaller, also if its
-    /// state no longer reads a type.
+    /// The number in its metadata: 1, plus one for each upcast of the context, plus the version of the fold. A catalog
+    /// keeps its types, and their versions only grow. So a later build never has a smaller number, even if its state no
+    /// longer reads a type.
     #[must_use]
     pub fn number(&self, catalog: &Catalog) -> u32 {
         let upcasts = catalog.schemas().map(|schema| schema.upcasts.version() - 1);
@@ -123,7 +125,7 @@ impl<D> Snapshot<D> {
         (self.from_json)(data)
     }
 
-    /// The payload for a state, which can be read back.
+    /// The payload of a state. Fails if it can't be read back.
     fn written(&self, state: &D, catalog: &Catalog) -> Result<Payload, Error> {
         let data = self.json(state)?;
         self.read(data.clone())?;
@@ -143,7 +145,7 @@ impl<D: Document> AccessStrategy<D> {
         }
     }
 
-    /// The types of unfolds with which a read begins, so that it needs no event before them.
+    /// The types of unfolds with which a read can begin. It needs no event before them.
     #[must_use]
     pub fn origins(&self) -> Vec<&'static str> {
         match self {
@@ -152,7 +154,7 @@ impl<D: Document> AccessStrategy<D> {
         }
     }
 
-    /// Whether a cold read begins with the Tip alone, because an unfold may be enough.
+    /// Whether a cold read begins with only the Tip, because an unfold may be enough.
     pub(crate) fn reads_unfolds(&self) -> bool {
         !matches!(self, Self::Unoptimized)
     }
@@ -178,7 +180,7 @@ impl<D: Document> AccessStrategy<D> {
         self.own().filter(|snapshot| snapshot.name == event_type)
     }
 
-    /// Whether nothing matters before an event or unfold of this type.
+    /// Whether a read needs nothing before an event or unfold of this type.
     pub(crate) fn is_origin(&self, event_type: &str) -> bool {
         match self {
             Self::LatestKnownEvent => D::Reads::TYPES.contains(&event_type),
@@ -186,7 +188,7 @@ impl<D: Document> AccessStrategy<D> {
         }
     }
 
-    /// The events and unfolds to write for these events of a context and the state after them.
+    /// The events and unfolds to write, from these events and the state after them.
     pub(crate) fn written(
         &self,
         events: Vec<Payload>,

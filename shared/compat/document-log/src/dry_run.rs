@@ -1,4 +1,4 @@
-//! A dry run: a command on a stream as it is, up to the write, which is not sent.
+//! A dry run: carries out a command on a stream, but does not send the write.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,14 +12,14 @@ use crate::{
     Write, table_layout,
 };
 
-/// A store that reads and does not write. A write is compared with the stream as it is at that moment: it conflicts
-/// as it would, and otherwise counts as done. It holds what one command is about to do.
+/// A store that reads and does not write. It compares a write with the stream at that moment: the write conflicts if
+/// the real write would, and otherwise counts as done. It holds the notes of one command.
 pub struct DocumentDryRun {
     store: DynamoStore,
     notes: Mutex<Notes>,
 }
 
-/// What a command did on a [`DocumentDryRun`].
+/// The notes of a command on a [`DocumentDryRun`].
 #[derive(Clone, Debug, Default)]
 pub struct DocumentDryRunNotes {
     /// The version of the stream that its last read found; `None` if the stream has no Tip.
@@ -30,7 +30,7 @@ pub struct DocumentDryRunNotes {
     pub intent: Option<Intent>,
     /// The versions that the stream had, once for each attempt that would have failed.
     pub conflicts: Vec<u64>,
-    /// What the looks of all attempts cost that only the dry run needs.
+    /// The cost of the looks that only the dry run needs, for all attempts.
     pub looks: Usage,
 }
 
@@ -48,7 +48,7 @@ impl DocumentDryRun {
         Self { store, notes: Mutex::default() }
     }
 
-    /// What the command did so far.
+    /// The notes so far.
     #[must_use]
     pub fn dry_run(&self) -> DocumentDryRunNotes {
         self.notes().dry_run.clone()
@@ -67,7 +67,7 @@ impl DocumentDryRun {
     async fn judge(&self, write: &Write) -> Result<(), Failure> {
         let before = self.store.meter().snapshot();
         let found = self.store.tip(&write.tip.stream, Consistency::Strong).await?;
-        // A refused write returns the Tip, and the next attempt reads no other.
+        // A refused write returns the Tip, and the next attempt uses it.
         let refused = found.as_ref().filter(|tip| !write.fits(Some(tip)));
         refused.iter().for_each(|tip| self.found(tip));
         let mut notes = self.notes();
@@ -125,7 +125,7 @@ impl Store for DocumentDryRun {
     }
 }
 
-/// What a write would do. An update is paid by the larger size of the Tip, before or after.
+/// The request of a write. The cost of an update depends on the larger Tip, before or after it.
 fn intent(write: &Write, tip_bytes: usize) -> Intent {
     let mut intent = Intent::default();
     if let Some(calf) = &write.calf {

@@ -47,7 +47,7 @@ impl DynamoStore {
         Self { table: Table::new(client, table) }
     }
 
-    /// What this store's requests cost so far.
+    /// The cost of this store's requests so far.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         self.table.meter()
@@ -78,7 +78,7 @@ struct Expressions {
     values: Item,
 }
 
-/// Only new events travel: an append does not send those of the Tip.
+/// An append sends only new events, not the events of the Tip.
 fn expressions(write: &Write) -> Expressions {
     let Write { tip, change, expect, .. } = write;
     let mut values = Item::new();
@@ -128,7 +128,7 @@ fn expressions(write: &Write) -> Expressions {
     Expressions { update, condition, values }
 }
 
-/// The batch of an answer's item. Sending again can't mend an item that is not a batch.
+/// The batch of an answer's item. Another request can't mend an item that is not a batch.
 fn batch(item: Item) -> Result<Batch, Failure> {
     Batch::of_item(item).map_err(|error| Failure::Permanent { source: error.into() })
 }

@@ -1,4 +1,4 @@
-//! Why the log failed, and why an item can't be decoded.
+//! Errors of the log and of the decoding of items.
 
 use ringfence_core::{
     Change, CurrentError, FilingError, HandleError, KeyReused, LimitExceeded, LogError,
@@ -8,15 +8,15 @@ use serde::de::Error as _;
 
 use crate::{BodyError, StreamName, StreamNameError};
 
-/// Others wrote to the stream after it was read: what [`StoreError::Contention`] is over.
+/// Another writer wrote to the stream after the read. A [`StoreError::Contention`] names it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{stream} was written after its version {seen} was read{}", now(*found))]
 pub struct StreamConflict {
     /// The stream.
     pub stream: StreamName,
-    /// How many events the decision has seen.
+    /// The number of events that the decision has seen.
     pub seen: u64,
-    /// How many the stream has, if the refusal said so. Equal to `seen` if an unfold was replaced.
+    /// The number of events in the stream, if the refusal had it. Equal to `seen` if an unfold was replaced.
     pub found: Option<u64>,
 }
 
@@ -24,7 +24,7 @@ fn now(found: Option<u64>) -> String {
     found.map_or_else(String::new, |found| format!("; it is at version {found}"))
 }
 
-/// Why the log failed. Only [`StoreError::OutcomeUnknown`] leaves open whether anything was written.
+/// The error of an operation. Only [`StoreError::OutcomeUnknown`] leaves open whether anything was written.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// Too large; nothing is written.
@@ -39,7 +39,7 @@ pub enum DocumentError {
     /// Another command of the stream was carried out under the idempotency key.
     #[error(transparent)]
     KeyReused(#[from] KeyReused),
-    /// If only the state is kept, nothing tells a command from its repeat.
+    /// The category keeps only the state, so it can't recognise a repeat of a command.
     #[error("{category} keeps no events, so it can't know a repeat; send no idempotency key")]
     KeyWithoutEvents {
         /// The category.
@@ -56,7 +56,7 @@ pub enum DocumentError {
     Unencodable {
         /// The stream.
         stream: StreamName,
-        /// Why.
+        /// The cause.
         #[source]
         source: serde_json::Error,
     },
@@ -92,7 +92,7 @@ pub enum DocumentError {
         index: u64,
         /// Its type.
         event_type: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: BodyError,
     },
@@ -105,7 +105,7 @@ pub enum DocumentError {
         index: u64,
         /// Its type.
         event_type: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: serde_json::Error,
     },
@@ -130,9 +130,9 @@ pub enum DocumentError {
     Pruned {
         /// The stream.
         stream: StreamName,
-        /// The first event that was asked for.
+        /// The first event to read.
         wanted: u64,
-        /// The first one there is.
+        /// The first event that is left.
         first: u64,
     },
     /// Events in the middle of the stream are missing.
@@ -140,9 +140,9 @@ pub enum DocumentError {
     Hole {
         /// The stream.
         stream: StreamName,
-        /// The first one that is missing.
+        /// The first missing event.
         from: u64,
-        /// The first one after them.
+        /// The first event after them.
         to: u64,
     },
     /// The stream has calves and no Tip.
@@ -163,7 +163,7 @@ impl From<StreamConflict> for ringfence_core::Conflict {
     }
 }
 
-/// The error as it is on every log.
+/// Converts to the error of every log.
 impl From<DocumentError> for HandleError {
     fn from(error: DocumentError) -> Self {
         let undecodable = |event: String, source| LogError::Undecodable { event, source };
@@ -172,7 +172,7 @@ impl From<DocumentError> for HandleError {
                 let field = "Idempotency-Key (commandId)".to_owned();
                 LogError::Unstorable { field, reason: error.to_string() }
             }
-            // A command whose id is empty names no document.
+            // A command with an empty id names no document.
             DocumentError::Name(_) => return PlanError::Nothing.into(),
             DocumentError::Filing(error) => return PlanError::Boundary(error).into(),
             DocumentError::Limit(limit) => LogError::Limit(limit),
@@ -207,7 +207,7 @@ impl From<DocumentError> for HandleError {
     }
 }
 
-/// Why a state can't be folded from an event.
+/// The reason that a state can't be folded from an event.
 pub(crate) enum Unreadable {
     Newer(NewerVersion),
     Shape(serde_json::Error),
@@ -237,7 +237,7 @@ impl From<Unreadable> for serde_json::Error {
     }
 }
 
-/// Why an item is neither a Tip nor a calf.
+/// The reason that an item is neither a Tip nor a calf.
 #[derive(Debug, thiserror::Error)]
 pub enum ItemError {
     /// An attribute is missing or of another type.
@@ -247,7 +247,7 @@ pub enum ItemError {
         stream: String,
         /// The attribute.
         attribute: &'static str,
-        /// What it should be.
+        /// The expected type.
         expected: &'static str,
     },
     /// `c` and `e` have different lengths.
@@ -275,7 +275,7 @@ pub enum ItemError {
     Name {
         /// Its `p`.
         stream: String,
-        /// Why that can't be a name.
+        /// The cause.
         cause: StreamNameError,
     },
 }

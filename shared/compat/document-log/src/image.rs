@@ -1,5 +1,4 @@
-//! Events for other parts of the stack: from the images of the table's stream, for the index and for
-//! the EventTopic.
+//! Events for the index and the EventTopic, from the images of the table's stream.
 
 use ringfence_aws::{Item, ms_of_rfc3339};
 use ringfence_core::{BoundaryId, Metadata, SequencedEvent, escape, unescape};
@@ -19,9 +18,8 @@ pub struct Span {
 }
 
 impl Span {
-    /// The append that a NEW_IMAGE of the table's stream shows. `None` for an image without one: a calf,
-    /// whose events were in the Tip before; unfolds alone; a trimmed Tip; a stream that a system keeps for
-    /// itself.
+    /// The append in a NEW_IMAGE of the table's stream. `None` if the image has no append: a calf, whose events were in
+    /// the Tip before; unfolds without events; a trimmed Tip; an internal stream of a system.
     ///
     /// # Errors
     /// The item is neither a Tip nor a calf.
@@ -49,10 +47,10 @@ impl StreamName {
         BoundaryId::stored(escape(self.as_str()))
     }
 
-    /// The stream of such a partition.
+    /// The stream of a partition.
     ///
     /// # Errors
-    /// The partition can't be a stream's.
+    /// The partition does not name a stream.
     pub fn of_partition(partition: &BoundaryId) -> Result<Self, StreamNameError> {
         let name = unescape(partition.as_str());
         Self::try_from(name.unwrap_or_else(|| partition.to_string()))

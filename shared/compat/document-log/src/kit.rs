@@ -6,7 +6,7 @@ use ringfence_core::{Context, Slice};
 
 use crate::{Cache, Category, Document, DocumentLog, Documents, MemoryStore, TipLimits};
 
-/// Checks a slice as its function does when it starts, and runs each of its cases in memory.
+/// Runs the start-up checks of a slice, and each of its cases in memory.
 pub fn check_in_memory<S, D>()
 where
     S: Slice<State = D, Context: Context<Log = Documents<D>>>,
@@ -30,7 +30,7 @@ where
         category.unwrap_or_else(|error| fail(S::NAME, error)).with_limits(limits)
     };
     case.check(&on(), &|now_ms| clock.set(now_ms)).await;
-    // A state alone does not know a repeat.
+    // A category without events can't recognise a repeat.
     if D::ACCESS.keeps_events() {
         case.check_once(&on(), &|now_ms| clock.set(now_ms)).await;
     }

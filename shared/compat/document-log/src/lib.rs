@@ -6,8 +6,8 @@
 //! an append is one conditional write of one item, the state is one read of one item, and a stream
 //! image of the Tip brings a stream's events in their order.
 //!
-//! Tables are shared with `@equinox-js/dynamo-store` and Equinox.DynamoStore: either reads what the
-//! other wrote, and of two writers at one version exactly one wins.
+//! Tables are shared with `@equinox-js/dynamo-store` and Equinox.DynamoStore: each reads the items of the other, and
+//! exactly one of two writers at one version wins.
 //!
 //! Architecture invariant: only the module `batch` names the attributes of items, only `dynamo`
 //! speaks to DynamoDB. The code above the trait [`Store`] is the same in memory and on DynamoDB.

@@ -1,4 +1,4 @@
-//! DynamoDB's limits, and how deep JSON may nest, checked before the call.
+//! DynamoDB's limits and the limit of nested JSON, checked before the request.
 //!
 //! Source: "Quotas in Amazon DynamoDB", Amazon DynamoDB Developer Guide.
 
@@ -11,9 +11,8 @@ pub const ITEM_BYTES_MAX: usize = 400 * 1_024;
 /// fit a page of the feed, where an entry also has the stream's name and its own attributes' names.
 pub const APPEND_BYTES_MAX: usize = 346 * 1_024;
 
-/// How deep the JSON of a payload, an unfold or a piece of metadata may nest lists and maps. A body is a text, so the table
-/// holds any depth. But readers refuse a text that nests deeper than 127 levels, and on the EventTopic a payload lies in
-/// levels of the bus.
+/// The levels of lists and maps in the JSON of a payload, an unfold or a piece of metadata. A body is a text, so the
+/// table holds any depth. But readers refuse more than 127 levels, and the EventTopic adds levels around a payload.
 pub const NESTING_MAX: usize = 120;
 
 /// Checks that every reader can read a JSON.
@@ -26,7 +25,7 @@ pub(crate) fn nesting(subject: &str, json: &Value) -> Result<(), LimitExceeded> 
     LimitExceeded::check(kind, subject, unit, levels(json), NESTING_MAX, advice)
 }
 
-/// How many lists and maps are in one another.
+/// The number of nested levels of lists and maps.
 fn levels(json: &Value) -> usize {
     let (mut deepest, mut left) = (0, vec![(json, 1)]);
     while let Some((json, level)) = left.pop() {

@@ -1,4 +1,4 @@
-//! Loading the state of a stream: with as few reads as possible, and never from a torn read.
+//! Loads the state of a stream with as few reads as possible, and never from a torn read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +44,7 @@ impl<D: Document, S: Store> Category<D, S> {
         Ok((loaded, consistency == Consistency::Strong))
     }
 
-    /// The state in the store, from the known state or from `found`, a Tip that was just read.
+    /// Loads the state from the store. Starts from the known state, or from `found`, a Tip that was just read.
     pub(crate) async fn fetch(
         &self,
         stream: &StreamName,
@@ -93,7 +93,7 @@ impl<D: Document, S: Store> Category<D, S> {
         if let (Some(known), tip) = (known, &tip) {
             let version = tip.as_ref().map_or(0, |tip| tip.version);
             let etag = tip.as_ref().and_then(|tip| tip.etag.as_ref());
-            // A replica that does not have yet what this program knows brings nothing new either.
+            // A replica that is behind this program has nothing new either.
             let lags = consistency != Consistency::Strong && version < known.version();
             if lags || (etag.is_some() && etag == known.etag()) {
                 return Ok(known.clone());
@@ -119,19 +119,19 @@ impl<D: Document, S: Store> Category<D, S> {
     ) -> Result<Arc<Loaded<D>>, DocumentError> {
         let since = known.map_or(0, |known| known.version());
         let mut newest_first = Vec::new();
-        // The newest snapshot that was folded from other versions of the events, with how many events are after it.
+        // The newest snapshot of other versions of the events, and the number of events after it.
         let (mut origin, mut other) = (false, None);
         let Some(tip) = tip else {
             return Ok(Arc::new(Loaded { state: D::default(), tip: None }));
         };
-        // An unfold of another type is of another version of the program, which this one does not need.
+        // An unfold of another type belongs to another version of the program.
         let newest = tip.unfolds.iter().rfind(|unfold| {
             unfold.version == tip.version && self.access.is_origin(&unfold.event_type)
         });
         if let Some(unfold) = newest {
             let (event_type, time) = (&unfold.event_type, &unfold.time);
             let bodies = (&unfold.data, &unfold.meta);
-            // It is the last event again, or else the state after it.
+            // The unfold is a copy of the last event, or the state after it.
             let is_event = self.access.snapshot(event_type).is_none();
             let index = unfold.version - u64::from(is_event && unfold.version > 0);
             let found = self.found(stream, index, event_type, time, bodies)?;
@@ -191,14 +191,14 @@ impl<D: Document, S: Store> Category<D, S> {
         Ok(Arc::new(Loaded { state, tip: Some(tip) }))
     }
 
-    /// Whether a state begins with this event, unfold or snapshot, though events before it may be there. A snapshot that was
-    /// folded from other versions of the events does not count then. A state that is in no events can't be folded again.
+    /// Whether a state begins with this event, unfold or snapshot, even if there are events before it. A snapshot of
+    /// other versions of the events counts only if the category keeps no events: then the state can't be folded again.
     fn begins_with(&self, found: &SequencedEvent) -> bool {
         let is_snapshot = self.access.snapshot(&found.event_type).is_some();
         !is_snapshot || !self.access.keeps_events() || found.version == self.version
     }
 
-    /// What is left where events from `wanted` on were pruned: a state that was folded from older versions of them.
+    /// The state to use if events from `wanted` on were pruned: a snapshot of older versions of the events.
     fn instead(
         &self,
         stream: &StreamName,
@@ -237,7 +237,7 @@ impl<D: Document, S: Store> Category<D, S> {
         Ok(self.sequenced(stream, index, at, payload))
     }
 
-    /// An event of a stream, or an unfold in place of one, with what a state may be folded from.
+    /// An event of a stream, or an unfold in the place of an event, in the form that a fold reads.
     pub(crate) fn sequenced(
         &self,
         stream: &StreamName,
@@ -260,7 +260,7 @@ impl<D: Document, S: Store> Category<D, S> {
         }
     }
 
-    /// The state after an event of the stream with this id, or after the snapshot of it.
+    /// The state after an event of the stream with this id, or after a snapshot.
     pub(crate) fn evolve(
         &self,
         state: D,

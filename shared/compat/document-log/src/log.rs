@@ -1,4 +1,4 @@
-//! The log itself, and what its operations share.
+//! The log, and the settings of its operations.
 
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
@@ -9,7 +9,7 @@ use crate::{
     Batch, DocumentError, Encoding, Head, ItemError, Store, StreamName, Streams, TipLimits,
 };
 
-/// Streams, each one document.
+/// Streams. Each stream is one document.
 #[derive(Debug)]
 pub struct DocumentLog<S> {
     pub(crate) store: S,
@@ -25,13 +25,13 @@ impl<S: Store> DocumentLog<S> {
         Self { store, clock, limits: TipLimits::default(), encoding: Encoding::default() }
     }
 
-    /// The same with Tips that calve at these sizes.
+    /// The same log, with Tips that calve at these sizes.
     #[must_use]
     pub fn with_limits(self, limits: TipLimits) -> Self {
         Self { limits, ..self }
     }
 
-    /// The same with bodies written in this encoding; every encoding is read.
+    /// The same log, with this encoding for writes. Reads accept every encoding.
     #[must_use]
     pub fn with_encoding(self, encoding: Encoding) -> Self {
         Self { encoding, ..self }
@@ -57,8 +57,8 @@ impl<S: Store> DocumentLog<S> {
         Ok(tip.map_err(|gave_up| gave_up.during("reading the Tip"))?)
     }
 
-    /// Every stream that has an item, each once, in no order, and an error for each item that is not of a
-    /// stream. Reads the whole table.
+    /// Every stream that has an item, each once and in no order. An item that belongs to no stream is an error. Reads
+    /// the whole table.
     pub fn streams<'a>(
         &'a self,
         envelope: &'a Envelope,
@@ -92,7 +92,7 @@ impl<S: Store> DocumentLog<S> {
         pages.try_flatten().boxed()
     }
 
-    /// How long and how often to try for a command.
+    /// The retries of a command.
     pub(crate) fn retry(&self, envelope: &Envelope) -> Retry {
         Retry::of(envelope, &self.clock)
     }

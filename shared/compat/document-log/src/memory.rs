@@ -22,7 +22,7 @@ pub struct MemoryStore(Arc<Mutex<BTreeMap<Key, Batch>>>);
 
 impl MemoryStore {
     fn with<T>(&self, act: impl FnOnce(&mut BTreeMap<Key, Batch>) -> T) -> T {
-        // Every change is one insertion or the two of a calf, which can't panic half-way.
+        // Every change is one insertion, or two with a calf, and can't panic half-way.
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

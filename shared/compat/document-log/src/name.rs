@@ -10,7 +10,7 @@ const NAME_BYTES_MAX: usize = 2_048;
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamName(Arc<str>);
 
-/// Why a text can't name a stream.
+/// The reason that a text can't name a stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamNameError {
     /// A category has at least one character and no hyphen.
@@ -54,7 +54,8 @@ impl StreamName {
         self.0.split_once('-').map_or("", |(_, id)| id)
     }
 
-    /// Whether a system keeps its own state here, such as checkpoints, which are not for readers of events.
+    /// Whether a system keeps internal state in the stream, such as checkpoints. Such a stream is not for readers of
+    /// events.
     #[must_use]
     pub fn is_internal(&self) -> bool {
         self.0.starts_with('$')

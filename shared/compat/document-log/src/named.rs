@@ -1,4 +1,4 @@
-//! The log by the name that a context has for it.
+//! The document log as the log of a context.
 
 use std::any::type_name;
 use std::collections::BTreeMap;
@@ -23,14 +23,14 @@ impl<D: Document> Sourced for Documents<D> {
     const SOURCE: &'static dyn Source = SOURCE;
 }
 
-/// How a document is read, in words.
+/// Describes how a command reads a document.
 const BY_TIP: &str = "its Tip, and the calves that the state needs";
 
 fn store(table: &InTable) -> DynamoStore {
     DynamoStore::new(table.client.clone(), &*table.name)
 }
 
-/// The documents of a slice's context in a store, with room for this many of them in memory.
+/// The documents of a slice's context in a store. Keeps the states of at most `kept` documents in memory.
 fn category<S, D, T: Store>(
     store: T,
     clock: Clock,
@@ -135,7 +135,7 @@ where
     }
 
     fn kept() -> Vec<KeptState> {
-        // Other checks say why there is no catalog.
+        // Other checks report a missing catalog.
         let Ok(catalog) = S::Context::catalog() else { return Vec::new() };
         let kept = |snapshot: &Snapshot<D>| KeptState {
             name: snapshot.name(),
@@ -161,7 +161,7 @@ where
     }
 }
 
-/// Whether the event is of a document of the context.
+/// Whether the event belongs to a document of the context.
 fn is_of<C: Context>(event: &SequencedEvent) -> bool {
     event.context == C::NAME && !event.partition.is_of_dcb_log()
 }

@@ -13,14 +13,14 @@ use crate::{
     Batch, Direction, DocumentError, DocumentLog, DynamoStore, ItemError, StreamName, TimelineEvent,
 };
 
-/// How often to look at a stream that seems to lack events; each look makes several reads.
+/// The number of looks at a stream that seems to lack events. Each look makes several reads.
 const LOOKS_MAX: u32 = 3;
 
-/// The events after index `after`, without gaps. Every event enters through the Tip, so one read of the
-/// Tip mostly brings all of them. Those that have moved to calves since are read there.
+/// The events after index `after`, without gaps. Every event enters through the Tip, so one read of the Tip usually has
+/// all of them. If events have moved to calves, it reads them there.
 ///
-/// A stream whose first events were pruned before it was ever indexed begins with the first that is
-/// left, in the stream or among `known`. If events after `after` were pruned, they are missing, which is an error.
+/// If the first events were pruned before the stream was ever indexed, it begins with the first event that is left, in
+/// the stream or in `known`. If events after `after` were pruned, that is an error.
 pub(crate) async fn news(
     log: &DocumentLog<DynamoStore>,
     stream: &StreamName,
@@ -53,9 +53,9 @@ pub(crate) async fn news(
     }
 }
 
-/// The events of a stream that was never indexed and has lost those before `first`. Images may show some of these.
-/// Then it begins with them. Where images are missing up to `first`, it ends there for now: they are still to come, or a
-/// later image that is known shows that they are not.
+/// The events of a stream that was never indexed and has lost the events before `first`. Images may show some lost
+/// events; then the stream begins with them. If images up to `first` are missing, the result ends there: they may still
+/// come, or a later known image shows that they do not.
 async fn begin(
     log: &DocumentLog<DynamoStore>,
     stream: &StreamName,

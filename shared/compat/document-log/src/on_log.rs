@@ -1,4 +1,4 @@
-//! Slices on the document log, as the code sees them that is the same on every log.
+//! Slices on the document log, for code that is the same on every log.
 
 use ringfence_core::{Envelope, HandleError, Handled, Never, NewEvent, OnLog, Slice};
 

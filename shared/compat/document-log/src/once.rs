@@ -1,8 +1,8 @@
-//! Once: a command's events are the record that it was carried out.
+//! Commands that take effect once: a command's events are its record.
 //!
-//! The events that a decision rests on are searched for those of an earlier command with the same key:
-//! first in the Tip that was read, then, backwards, in the calves. An append requires the version that
-//! was searched, so check and effect are one. After a conflict only new events are searched.
+//! A search looks for events of an earlier command with the same key: first in the Tip that was read, then in the
+//! calves, backwards. An append requires the version that was searched, so check and effect are one. After a conflict,
+//! the search covers only new events.
 
 use ringfence_core::{CommandRecord, Consistency, Envelope, StoreError};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::{Batch, DocumentError, DocumentLog, Store, TimelineEvent};
 /// A search for the events of an earlier command with the same key.
 pub(crate) struct Search<'a> {
     record: &'a CommandRecord,
-    /// The events before this index were searched, without result.
+    /// The search covered the events before this index, without result.
     searched: u64,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Search<'a> {
         tip: &Batch,
         envelope: &Envelope,
     ) -> Result<Vec<TimelineEvent>, DocumentError> {
-        // A replica may not show the newest calves yet, and a strong read not one that is being written.
+        // A replica may not show the newest calves yet. A strong read may not show a calf that is being written.
         let (mut looks, mut consistency) =
             (torn_retry(log.retry(envelope)).start(), Consistency::Eventual);
         loop {

@@ -13,7 +13,7 @@ use crate::{
 pub struct Pruned {
     /// Events that were deleted.
     pub deleted: u64,
-    /// Events that should go but stay, in a calf with later ones: a calf is never rewritten.
+    /// Events that stay for now, because their calf also has later events: a calf is never rewritten.
     pub deferred: u64,
     /// The index of the first event that is left, or of the next one.
     pub first: u64,
@@ -27,12 +27,12 @@ enum Left {
 }
 
 impl<S: Store> DocumentLog<S> {
-    /// Deletes the events before index `before`: whole calves, oldest first, so that an interruption
-    /// leaves no gap. If no calf is left, it then deletes those in the Tip. Unfolds stay.
+    /// Deletes the events before index `before`: whole calves, oldest first, so that an interruption leaves no gap. If
+    /// no calf is left, it then deletes events in the Tip. Unfolds stay.
     ///
     /// # Errors
-    /// [`DocumentError::NoTip`], and nothing is deleted; or a request failed. What was deleted then stays deleted, and
-    /// the prune can be run again.
+    /// [`DocumentError::NoTip`], and nothing is deleted; or a request failed. Then the deleted events stay deleted, and
+    /// the prune can run again.
     pub async fn prune(
         &self,
         stream: &StreamName,
@@ -43,7 +43,7 @@ impl<S: Store> DocumentLog<S> {
         let mut began = None;
         let no_tip = || DocumentError::NoTip { stream: stream.clone() };
         if self.tip(stream, Consistency::Strong, envelope).await?.is_none() {
-            // The calves are what the stream can be repaired from.
+            // The stream can be repaired from its calves.
             match self.prune_calves(stream, 0, envelope, &mut began).await? {
                 Left::Nothing => return Ok(Pruned::default()),
                 Left::Calf(_) => return Err(no_tip()),
@@ -76,7 +76,7 @@ impl<S: Store> DocumentLog<S> {
         }
     }
 
-    /// Deletes calves from the oldest on, and returns the oldest item that is left. `began` is where the
+    /// Deletes calves from the oldest on, and returns the oldest item that is left. `began` is the index at which the
     /// stream began.
     async fn prune_calves(
         &self,
@@ -115,8 +115,8 @@ impl<S: Store> DocumentLog<S> {
         }
     }
 
-    /// Takes the oldest events out of the Tip, if it is still as it was read. Nothing is appended, so `a`
-    /// is 0, and readers of the table's stream report nothing.
+    /// Takes the oldest events out of the Tip, if it has not changed since the read. Nothing is appended, so `a` is 0,
+    /// and readers of the table's stream report nothing.
     async fn trim(
         &self,
         tip: &Batch,

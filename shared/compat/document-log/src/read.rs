@@ -1,8 +1,8 @@
-//! Reading the events of a stream, page by page, from either end.
+//! Reads the events of a stream, page by page, from either end.
 //!
-//! A query is read-committed and may come from a replica. It can show the Tip after a calving and not yet
-//! the calf, or the calf and still the old Tip. Events of overlapping items are taken once. A read with a
-//! gap is not believed: it is made again, strongly consistent.
+//! A query is read-committed and may come from a replica. It can show the Tip after a calving without the calf, or the
+//! calf with the old Tip. If items overlap, the read takes each event once. If there is a gap, it reads again, strongly
+//! consistent.
 
 use std::collections::VecDeque;
 
@@ -16,17 +16,17 @@ use crate::{
     Batch, Direction, DocumentError, DocumentLog, ItemQuery, Store, StreamName, TimelineEvent,
 };
 
-/// How often a read with a gap is made before the gap is believed.
+/// After this many reads with a gap, the gap is real.
 pub(crate) const TORN_ATTEMPTS_MAX: u32 = 4;
 
 impl DocumentError {
-    /// Whether the error may be gone once the read has caught up with the writers.
+    /// Whether the error can come from a torn read, so that a later read may succeed.
     pub(crate) fn is_torn(&self) -> bool {
         matches!(self, Self::Pruned { .. } | Self::Hole { .. } | Self::NoTip { .. })
     }
 }
 
-/// How often a read that looks torn is made.
+/// The retries of a read that looks torn.
 pub(crate) fn torn_retry(retry: Retry) -> Retry {
     retry.attempts_max(TORN_ATTEMPTS_MAX)
 }
@@ -40,7 +40,7 @@ pub(crate) struct Walk<'a, S> {
     direction: Direction,
     items_max: Option<i32>,
     beyond: Option<i64>,
-    /// Where the next item has to begin (forward) or end (backward).
+    /// The index at which the next item has to begin (forward) or end (backward).
     edge: Option<u64>,
     waiting: VecDeque<Batch>,
     more: bool,
@@ -104,13 +104,13 @@ impl<'a, S: Store> Walk<'a, S> {
             let page = page.map_err(|gave_up| gave_up.during("reading events"))?;
             self.beyond = page.batches.first().map(|batch| batch.key);
             self.waiting.extend(page.batches);
-            // Its end is where the next one has to begin, even if that lies before `from`.
+            // The walk begins with this item, even if the item begins before `from`.
             self.edge = self.waiting.front().map(Batch::base).or(self.edge);
         }
         Ok(Self { direction: Direction::Forward, ..self })
     }
 
-    /// Where the next item would begin (forward) or end (backward).
+    /// The index at which the next item would begin (forward) or end (backward).
     pub(crate) fn edge(&self) -> Option<u64> {
         self.edge
     }
@@ -198,23 +198,23 @@ fn key_of(index: u64) -> i64 {
     i64::try_from(index).unwrap_or(TIP_KEY).min(TIP_KEY)
 }
 
-/// A read of events, and what is left of it.
+/// A read of events, and its remaining range.
 struct Reading<'a, S> {
     log: &'a DocumentLog<S>,
     stream: &'a StreamName,
-    /// The indexes that are left: from the first to the one after the last.
+    /// The indexes still to read.
     left: std::ops::Range<u64>,
     direction: Direction,
     consistency: Consistency,
     envelope: &'a Envelope,
     walk: Option<Walk<'a, S>>,
-    /// How often it may still look torn, over all of its pages.
+    /// The attempts at reads that look torn, over all pages.
     attempts: Attempts,
     done: bool,
 }
 
 impl<S: Store> DocumentLog<S> {
-    /// Those events with these indexes that the stream has.
+    /// The events of the stream with these indexes.
     ///
     /// # Errors
     /// A request failed, the first of them were pruned, or others are missing.
@@ -248,7 +248,7 @@ impl<S: Store> DocumentLog<S> {
 }
 
 impl<'a, S: Store> Reading<'a, S> {
-    /// The next events; a read that looks torn goes on where the last believed item ended.
+    /// The next events. After a read that looks torn, it goes on after the last good item.
     async fn next(&mut self) -> Result<Option<Vec<TimelineEvent>>, DocumentError> {
         loop {
             if self.done || self.left.is_empty() {
@@ -270,8 +270,7 @@ impl<'a, S: Store> Reading<'a, S> {
                 let walk = Walk::back(self.log, self.stream, self.consistency, self.envelope);
                 match self.direction {
                     Direction::Forward => walk.forward(self.left.start).await?,
-                    // Each calf has an event, so this many items are enough if the range ends where
-                    // the stream does.
+                    // Each calf has an event, so this many items are enough if the range ends at the stream's end.
                     Direction::Backward => {
                         walk.pages_of((self.left.end - self.left.start).saturating_add(1))
                     }
@@ -281,7 +280,7 @@ impl<'a, S: Store> Reading<'a, S> {
         let Some(batch) = walk.next().await? else { return self.end(&walk) };
         let base = batch.base();
         if self.direction == Direction::Backward && batch.is_tip() && self.left.end < base {
-            // Calves between the Tip and the events asked for need not be read.
+            // Calves between the Tip and the requested events need no read.
             walk = walk.behind(self.left.end);
         }
         self.walk = Some(walk);

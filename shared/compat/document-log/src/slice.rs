@@ -1,4 +1,4 @@
-//! Slices on the document log, and how their commands are carried out.
+//! Carries out the commands of slices on the document log.
 
 use ringfence_core::{
     CommandContext, CommandRecord, Context, Envelope, EventRef, Handled, Outcome, Reads, Rejected,
@@ -12,10 +12,10 @@ use crate::check::declared;
 use crate::codec::whole;
 use crate::{Category, Document, DocumentError, Documents, Load, Store, StreamName, TimelineEvent};
 
-/// Carries out `command` on the state in the category's cache, or else on the one in the store.
+/// Carries out `command` on the state in the category's cache, or else on the state in the store.
 ///
-/// With an idempotency key its events are the record: if the stream has them, they are the answer and
-/// nothing is decided. A command that leaves no event leaves no record: a repeat is decided again.
+/// With an idempotency key, its events are the record: if the stream has them, they are the answer and nothing is
+/// decided. A command without events leaves no record: a repeat is decided again.
 ///
 /// # Errors
 /// As [`Category::transact_once`].
@@ -83,7 +83,7 @@ fn decision<C: Slice<State: Document>, S: Store>(
     Ok(Decision { left_by: rejection.clone(), rejection, events })
 }
 
-/// If the events were left by a rejection: why their command was rejected.
+/// The rejection that left the events, if one did.
 fn rejection_of(
     stream: &StreamName,
     found: &[TimelineEvent],
@@ -104,8 +104,8 @@ fn rejection_of(
     })
 }
 
-/// What the documents of the context read of an event of theirs, as the index and the EventTopic have it; `None` if
-/// their state does not read the type.
+/// Decodes an event of the index or the EventTopic as the context's documents read it. `None` if their state does not
+/// read the type.
 ///
 /// # Errors
 /// The context does not have the type, or the event does not have the shape of its type.

@@ -1,7 +1,7 @@
-//! The log as the index and the EventTopic follow it.
+//! The log as a source of the index and the EventTopic.
 //!
-//! An event of a document is a part of its Tip or of a calf; its entry in the index is an item of its own, with the stream
-//! and the event's index as key. No body is unpacked, so an entry can hold whatever the log can.
+//! In the log, an event is a part of a Tip or of a calf. In the index, its entry is a separate item, with the stream
+//! and the event's index as key. No body is unpacked, so an entry can hold every event of the log.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -20,7 +20,7 @@ use crate::{
     DocumentLog, DynamoStore, Head, ItemError, Span, StreamName, TimelineEvent, news, table_layout,
 };
 
-/// The log as others follow it.
+/// The log as a source of the index and the EventTopic.
 pub const SOURCE: &dyn Source = &DocumentSource;
 
 struct DocumentSource;
@@ -87,7 +87,7 @@ impl From<DocumentLog<DynamoStore>> for OpenSource {
     }
 }
 
-/// The surroundings of a read without a deadline.
+/// The envelope of a read without a deadline.
 static ENVELOPE: LazyLock<Envelope> = LazyLock::new(Envelope::default);
 
 impl SourceTable for DocumentLog<DynamoStore> {

@@ -1,4 +1,4 @@
-//! What the log needs of a store of items.
+//! The store of items that the log needs.
 
 use futures::future::BoxFuture;
 use ringfence_aws::{Failure, Item};
@@ -24,7 +24,7 @@ pub struct ItemQuery<'a> {
     pub direction: Direction,
     /// Only items that follow this key in the direction.
     pub beyond: Option<i64>,
-    /// The most items of the page. It may have fewer although more follow.
+    /// At most this many items. The page may have fewer even if more follow.
     pub items_max: Option<i32>,
     /// The consistency of the read.
     pub consistency: Consistency,
@@ -42,10 +42,9 @@ pub struct ItemPage {
 /// Some streams of a table, in no order.
 #[derive(Debug, Default)]
 pub struct Streams {
-    /// What each item says, or why it can't be decoded. The items of a stream follow each other, its Tip
-    /// last.
+    /// The head of each item, or the error of its decoding. The items of a stream follow each other, its Tip last.
     pub heads: Vec<Result<Head, ItemError>>,
-    /// The key after which others follow, if any do.
+    /// The key after which the next streams follow, if there are more.
     pub next: Option<Item>,
 }
 
@@ -61,14 +60,14 @@ pub trait Store: Send + Sync {
     /// Some items of a stream.
     fn query<'a>(&'a self, query: ItemQuery<'a>) -> BoxFuture<'a, Result<ItemPage, Failure>>;
 
-    /// Writes a Tip, and with it a calf if there is one, or nothing. If the condition does not hold, the
-    /// failure has the Tip that was found.
+    /// Writes a Tip, and in the same transaction a calf if there is one. If the condition does not hold, it writes
+    /// nothing, and the failure has the Tip that was found.
     fn write<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<(), Failure>>;
 
     /// Deletes a calf, if it is there.
     fn delete<'a>(&'a self, stream: &'a StreamName, key: i64)
     -> BoxFuture<'a, Result<(), Failure>>;
 
-    /// The streams whose items are on the page of the table that follows the key, strongly consistent.
+    /// The streams on the page of the table after this key, strongly consistent.
     fn streams(&self, after: Option<Item>) -> BoxFuture<'_, Result<Streams, Failure>>;
 }

@@ -11,13 +11,13 @@ pub struct StreamReport {
     pub first: u64,
     /// The index after the last event.
     pub version: u64,
-    /// How many calves.
+    /// The number of calves.
     pub calves: u64,
-    /// What is wrong; empty if the stream is whole.
+    /// The faults; empty if the stream is whole.
     pub problems: Vec<StreamDefect>,
 }
 
-/// What is wrong with the items of a stream.
+/// A fault of the items of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamDefect {
     /// There are calves and no Tip.
@@ -26,9 +26,9 @@ pub enum StreamDefect {
     /// Events are missing.
     #[error("events {from} to {to} are missing", to = to - 1)]
     Hole {
-        /// The first one that is missing.
+        /// The first missing event.
         from: u64,
-        /// The first one after them.
+        /// The first event after them.
         to: u64,
     },
     /// Two items have the same events.
@@ -42,10 +42,10 @@ pub enum StreamDefect {
     Key {
         /// `i`.
         key: i64,
-        /// What follows from `n` and `e`.
+        /// The index that follows from `n` and `e`.
         base: u64,
     },
-    /// A calf has what only a Tip has, or no events.
+    /// A calf has an attribute of Tips, or no events.
     #[error("calf {key} has unfolds or no events")]
     Calf {
         /// `i`.
@@ -79,7 +79,7 @@ pub enum StreamDefect {
     },
 }
 
-/// What is known after some items.
+/// The findings after some items.
 #[derive(Default)]
 struct Check {
     report: StreamReport,

@@ -1,4 +1,4 @@
-//! What a write does to the items of a stream: a pure function of the Tip that was read.
+//! Plans a write to the items of a stream: a pure function of the Tip that was read.
 
 use ringfence_aws::item_bytes;
 use ringfence_core::{LimitExceeded, LimitKind};
@@ -13,8 +13,8 @@ use crate::{Batch, StoredEvent, StreamName, Unfold};
 pub enum Expect {
     /// There is no Tip.
     Absent,
-    /// The Tip has this version and holds this many events. A trim in between would leave a writer
-    /// with events that are gone, and its calf would bring them back.
+    /// The Tip has this version and holds this many events. A writer that missed a trim would still have the trimmed
+    /// events, and its calf would bring them back.
     Version {
         /// The stream's version.
         version: u64,
@@ -25,7 +25,7 @@ pub enum Expect {
     Etag(String),
 }
 
-/// What a write does to the Tip's events.
+/// The change of the Tip's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TipChange {
     /// Puts the first Tip.
@@ -41,26 +41,26 @@ pub enum TipChange {
 /// One write of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// The item that takes the Tip's events, if it becomes too large.
+    /// The item that takes the Tip's events, if the Tip becomes too large.
     pub calf: Option<Batch>,
     /// The Tip after the write.
     pub tip: Batch,
-    /// What the write does to the Tip's events.
+    /// The change of the Tip's events.
     pub change: TipChange,
     /// Its condition.
     pub expect: Expect,
 }
 
-/// What to write onto a Tip.
+/// The events and unfolds to write onto a Tip.
 pub(crate) struct Draft<'a> {
     pub(crate) stream: &'a StreamName,
     /// The Tip as it was read.
     pub(crate) known: Option<&'a Batch>,
-    /// Whether anything written in between is a conflict; otherwise only events are.
+    /// Whether unfolds of other writers are conflicts too, not only events.
     pub(crate) by_etag: bool,
     pub(crate) events: Vec<StoredEvent>,
     pub(crate) unfolds: Vec<Unfold>,
-    /// The new Tip's.
+    /// The etag of the new Tip.
     pub(crate) etag: String,
 }
 
@@ -100,8 +100,8 @@ impl Draft<'_> {
         Write { calf: None, change, expect: self.expect(), tip: self.tip(events, calved) }
     }
 
-    /// The Tip's events move to a calf, and the new ones take their place. So every event is new in the
-    /// Tip once, and a reader of the table's stream sees them in their order.
+    /// The Tip's events move to a calf, and the new ones take their place. So every event is new in the Tip once, and a
+    /// reader of the table's stream sees all events in order.
     fn with_calf(&self, known: &Batch) -> Write {
         let calf = Batch {
             key: i64::try_from(known.base()).unwrap_or(TIP_KEY - 1),
@@ -154,7 +154,7 @@ fn too_large(tip: &Batch, limits: &TipLimits) -> bool {
 }
 
 impl Write {
-    /// Whether the Tip that was found is the one that the write expects.
+    /// Whether the Tip that was found is the expected one.
     pub(crate) fn fits(&self, found: Option<&Batch>) -> bool {
         match (&self.expect, found) {
             (Expect::Absent, found) => found.is_none(),

@@ -58,7 +58,7 @@ async fn metered(meter: &Meter, operation: impl Future<Output = ()>) -> Option<C
     cost(used.reads, used.writes, units.read, units.write)
 }
 
-/// The cost on a log on which each account has a hundred events.
+/// The cost on a log with a hundred events for each account.
 async fn on<S: Slice<Context: Context<Log: Log<S>>>>(
     accounts: &[&str],
     warm: bool,
@@ -119,8 +119,8 @@ async fn transfer() -> [Option<Cost>; 3] {
     ]
 }
 
-/// One transaction on the first two logs, for which the DCB log looks up the last slots; five appends on the document
-/// log.
+/// One transaction on the first two logs, and five appends on the document log. The DCB log looks up the last slots for
+/// the transaction.
 async fn open_five() -> [Option<Cost>; 3] {
     let (stack, envelope) = (Stack::start().await, Envelope::default());
     let names = ["a", "b", "c", "d", "e"];
@@ -164,7 +164,7 @@ async fn open_five() -> [Option<Cost>; 3] {
 }
 
 #[tokio::test]
-async fn each_command_costs_what_the_page_says() {
+async fn each_command_has_the_cost_on_the_page() {
     let measured = [
         open().await,
         withdraw(false, 1, true).await,

@@ -1,4 +1,4 @@
-//! docs/which-log.md shows how many lines a move between logs changes, and the costs.
+//! docs/which-log.md shows the number of lines that a move between logs changes, and the costs.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn source(file: &str) -> String {
     fs::read_to_string(source).expect("the source")
 }
 
-/// How many lines only the first file has, and how many only the second.
+/// The number of lines that only the first file has, and the number that only the second file has.
 fn moved(from: &str, to: &str) -> (usize, usize) {
     let (from, to) = (source(from), source(to));
     let diff = TextDiff::from_lines(&from, &to);
@@ -83,7 +83,7 @@ fn the_page_has_the_moves_and_the_costs() {
 }
 
 #[test]
-fn a_slice_moves_by_a_change_of_its_context_alone() {
+fn a_move_of_a_slice_changes_only_its_context() {
     let contexts = ["dcb.rs", "aggregate.rs", "document.rs"];
     // A document is one stream, so no decision there concerns two accounts.
     let on_two = [("transfer", &contexts[..2])];

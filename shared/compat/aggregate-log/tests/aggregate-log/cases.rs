@@ -1,4 +1,4 @@
-//! The cases of slices, in memory and on DynamoDB.
+//! Runs the cases of slices, in memory and on DynamoDB.
 
 use futures::executor::block_on;
 use ringfence_aggregate_log::AggregateLog;
@@ -12,7 +12,7 @@ use crate::customers::{
 };
 use crate::stack::{accepted, in_process, run, run_with};
 
-/// Runs each case in memory, and on a table of its own, which is checked afterwards.
+/// Runs each case on a new table, and checks the table afterwards.
 async fn check<S: Slice>() {
     for case in S::cases() {
         let (table, clock) = in_process();
@@ -82,7 +82,7 @@ async fn events_and_commands_that_do_not_name_their_aggregates_are_refused() {
     let slice = ringfence_core::check::<GiveAll>(&catalog());
     let refused = SliceError::NoRecord { slice: "give-all" };
     assert_eq!(slice, Err(refused.clone()));
-    // A slice that nobody has checked is refused under a key.
+    // An unchecked slice is refused under a key.
     let (table, clock) = in_process();
     let log = AggregateLog::new(table, catalog(), clock);
     let give = GiveAll { customer_ids: vec!["ada".to_owned()] };

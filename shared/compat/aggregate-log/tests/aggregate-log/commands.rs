@@ -1,4 +1,4 @@
-//! Commands on aggregates: what a decision rests on, where its events go, and what they are in the table.
+//! Commands on aggregates: what a decision reads, where its events go, and how the table stores them.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ async fn an_aggregate_is_folded_up_to_a_version() {
     };
     let (version, state) = fold(None).await;
     assert_eq!((version.number(), state), (0, Customer::default()));
-    // What the state does not read is passed over.
+    // Events that the state does not read are skipped.
     let bare = NewAggregateEvent { payload: None, ..event("CustomerDeactivated", json!(null)) };
     let registered = event("CustomerRegistered", json!({ "name": "Ada" }));
     for event in [registered, added(5), bare, event("Gift", json!({}))] {
@@ -76,7 +76,7 @@ async fn an_aggregate_is_folded_up_to_a_version() {
     };
     let (version, state) = fold(None).await;
     assert_eq!((version.number(), state), (4, expected(5, false)));
-    // After what was read, no further read is needed.
+    // A push after a version that was read needs no further read.
     let pushed = table.push_event(&ada, PushPlace::After(version), added(1)).await.expect("pushed");
     assert_eq!(pushed.version.number(), 5);
     let (version, state) = fold(Some(2)).await;
@@ -99,7 +99,7 @@ async fn a_decision_goes_after_the_events_that_it_read() {
 }
 
 #[tokio::test]
-async fn what_a_decision_can_not_read_is_an_error_that_names_it() {
+async fn an_event_that_a_decision_can_not_read_is_an_error_that_names_it() {
     let (table, clock) = in_process();
     let log = AggregateLog::new(table, catalog(), clock);
     let failure = async |id: &str, event| {
@@ -115,7 +115,7 @@ async fn what_a_decision_can_not_read_is_an_error_that_names_it() {
         panic!("the type is known")
     };
     assert_eq!([&*named, &*event_type, &*context], ["CUSTOMERS#ada/1", "Gift", "CUSTOMERS"]);
-    // Another shape is not taken for it.
+    // A payload of another shape is an error.
     let error = failure("bob", event("PointsAdded", json!({ "no": 1 }))).await;
     assert!(matches!(&error, LogError::Undecodable { event, .. } if event == "CUSTOMERS#bob/1"));
     let error = log.table().get_aggregate::<Customer>(&catalog(), &customer("bob"), None).await;
@@ -124,7 +124,7 @@ async fn what_a_decision_can_not_read_is_an_error_that_names_it() {
 }
 
 #[tokio::test]
-async fn an_append_is_read_as_it_was_answered_and_the_table_does_not_repeat_the_id() {
+async fn a_read_has_the_events_of_the_answer_and_the_table_does_not_repeat_the_id() {
     let (stack, log) = filled(5).await;
     let mut metadata = Metadata::default();
     metadata.insert("correlationId", "walk-1").expect("no key of the log");
@@ -138,7 +138,7 @@ async fn an_append_is_read_as_it_was_answered_and_the_table_does_not_repeat_the_
     assert_eq!(one.tags, [Tag::new("customerId", "ada")]);
     assert_eq!(one.data, json!({ "customerId": "ada", "points": 1 }));
     assert_eq!((one.slot, one.rest, other.slot, other.rest, bob.rest), (3, 1, 4, 0, 0));
-    // They follow one another, and everything before them.
+    // Each event is later than the one before.
     let before = read(&log, "ada").await[1].at;
     assert!(before < one.at, "{before} {}", one.at);
     assert_eq!((bob.at, other.at), (one.at + 1, one.at + 2));
@@ -154,7 +154,7 @@ async fn an_append_is_read_as_it_was_answered_and_the_table_does_not_repeat_the_
 }
 
 #[tokio::test]
-async fn an_event_follows_one_of_a_writer_whose_clock_is_ahead() {
+async fn an_event_gets_a_later_time_than_an_event_of_a_clock_that_is_ahead() {
     let (_stack, log) = filled(5).await;
     let ahead = NewAggregateEvent { timestamp_ms: Some(NOW_MS + 3_600_000), ..added(1) };
     log.table().push_event(&customer("ada"), PushPlace::End, ahead).await.expect("pushed");
@@ -168,7 +168,7 @@ async fn an_event_follows_one_of_a_writer_whose_clock_is_ahead() {
 }
 
 #[tokio::test]
-async fn an_append_without_a_read_goes_on_when_the_end_has_moved() {
+async fn an_append_without_a_read_tries_again_when_the_end_has_moved() {
     let (stack, log) = filled(5).await;
     let behind = Fault::Reply(Edit::new(|answer| *answer = json!({ "Items": [] })));
     stack.wire.inject("Query", 0, behind);
@@ -180,7 +180,7 @@ async fn an_append_without_a_read_goes_on_when_the_end_has_moved() {
 }
 
 #[tokio::test]
-async fn the_event_of_each_of_many_writers_is_stored_once() {
+async fn each_event_of_many_writers_is_stored_once() {
     let stack = Stack::serve().await;
     let log = stack.log();
     run(&log, &register("ada"), None).await;
@@ -194,7 +194,7 @@ async fn the_event_of_each_of_many_writers_is_stored_once() {
     let writers = (0..8).map(|_| async {
         let decisions = Decisions::new(1);
         for _ in 0..5 {
-            // A command that lost each time has written nothing.
+            // A command that lost every attempt has written nothing.
             while let Err(error) = handle(&log, &catalog, &decisions, &command, &envelope).await {
                 let HandleError::Log(LogError::Store(StoreError::Contention { .. })) = error else {
                     panic!("{error:?}")
@@ -227,7 +227,7 @@ async fn a_command_that_always_loses_ends_with_the_conflict() {
 }
 
 #[tokio::test]
-async fn of_two_transfers_that_race_the_second_decides_on_what_the_first_left() {
+async fn the_second_of_two_racing_transfers_decides_on_the_points_that_are_left() {
     let (stack, log) = filled(10).await;
     let barrier = Arc::new(Barrier::new(2));
     for pass in 0..2 {
@@ -246,7 +246,7 @@ async fn of_two_transfers_that_race_the_second_decides_on_what_the_first_left() 
 }
 
 #[tokio::test]
-async fn a_lost_answer_is_recognised_under_a_key_and_without() {
+async fn a_lost_answer_is_recognised_with_and_without_a_key() {
     for key in [None, Some("k")] {
         let (stack, log) = filled(5).await;
         stack.wire.inject("PutItem", 0, Fault::LostAfter);
@@ -268,12 +268,12 @@ async fn a_lost_answer_is_recognised_under_a_key_and_without() {
 }
 
 #[tokio::test]
-async fn an_answer_is_not_given_from_a_read_in_the_middle_of_an_append() {
+async fn a_read_in_the_middle_of_an_append_gives_no_answer() {
     let (stack, log) = filled(0).await;
     let missed = event("PointsMissed", json!({ "points": 5 }));
     log.table().push_event(&customer("ada"), PushPlace::End, missed).await.expect("pushed");
     run(&log, &add("ada", &[3, 4]), None).await;
-    // The first of the two shows, and with 3 points the command would be rejected.
+    // The query shows only the first of the two events. With 3 points, the command would be rejected.
     let torn = Fault::Reply(Edit::new(|answer| {
         let items = answer["Items"].as_array_mut().expect("items");
         items.retain(|item| item["version"]["N"] != "5");
@@ -289,7 +289,7 @@ async fn an_answer_is_not_given_from_a_read_in_the_middle_of_an_append() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gap_that_castore_left_is_read_over_and_never_filled() {
+async fn a_gap_that_castore_left_is_skipped_and_never_filled() {
     let (table, clock) = in_process();
     let log = AggregateLog::new(table, catalog(), clock);
     let push = async |id: &str, version, event| {
@@ -311,7 +311,7 @@ async fn a_gap_that_castore_left_is_read_over_and_never_filled() {
     assert_eq!(slots("ada").await, (vec![1, 2, 3, 4, 5], vec![3, 4]));
     assert_eq!(slots("bob").await, (vec![1, 2, 3], vec![1, 2]));
 
-    // Cold, then warm, then after an event of Castore behind a further gap, which is read alone.
+    // First a cold decision, then a warm one, then one after Castore's event behind another gap, which is read alone.
     let (decisions, envelope) = (Decisions::new(1), envelope(None));
     let adding = async || {
         let (catalog, command) = (catalog(), add("ada", &[10]));

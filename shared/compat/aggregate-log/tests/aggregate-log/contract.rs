@@ -1,4 +1,4 @@
-//! What a table promises: pushes, their places, groups and ranges.
+//! The promises of a table: pushes, their places, groups and ranges.
 
 use ringfence_aggregate_log::{
     AggregateError, AggregateTable, NewAggregateEvent, Push, PushPlace, Range, VERSION_MAX, Version,
@@ -17,7 +17,7 @@ async fn fill(table: &AggregateTable, id: &str, count: i64) {
 }
 
 #[tokio::test]
-async fn an_event_is_read_as_it_was_pushed() {
+async fn a_read_returns_the_pushed_event() {
     let (table, clock) = in_process();
     let key = customer("c#1");
     let payload = json!({ "name": "Ada", "nested": { "list": [1, 2.5, -3, null, true, ""] } });
@@ -78,7 +78,7 @@ async fn a_version_that_would_leave_a_gap_is_refused() {
 }
 
 #[tokio::test]
-async fn an_event_for_the_end_goes_after_the_newest() {
+async fn an_event_at_the_end_goes_after_the_newest() {
     let (table, _) = in_process();
     fill(&table, "1", 3).await;
     assert_eq!(versions(&table, &customer("1"), Range::default()).await, [1, 2, 3]);
@@ -120,7 +120,7 @@ async fn a_range_has_its_versions_in_its_order() {
 }
 
 #[tokio::test]
-async fn stores_with_equal_ids_do_not_meet() {
+async fn aggregates_with_equal_ids_in_two_stores_are_separate() {
     let (table, _) = in_process();
     fill(&table, "1", 2).await;
     let card = key("CARDS", "1");
@@ -135,7 +135,7 @@ fn push(store: &str, id: &str, place: PushPlace, points: &[i64]) -> Push {
 }
 
 #[tokio::test]
-async fn a_group_is_pushed_as_one() {
+async fn a_group_is_one_push() {
     let (table, clock) = in_process();
     fill(&table, "1", 1).await;
     clock.set(0);
@@ -156,7 +156,7 @@ async fn a_group_is_pushed_as_one() {
 }
 
 #[tokio::test]
-async fn a_group_in_conflict_changes_nothing_and_names_the_aggregate() {
+async fn a_conflict_of_a_group_changes_nothing_and_names_the_aggregate() {
     let (table, _) = in_process();
     fill(&table, "1", 1).await;
     let group = vec![
@@ -177,7 +177,7 @@ async fn a_group_in_conflict_changes_nothing_and_names_the_aggregate() {
 }
 
 #[tokio::test]
-async fn a_group_that_makes_no_sense_is_refused() {
+async fn an_invalid_group_is_refused() {
     let (table, _) = in_process();
     let one = |id: &str| push("CARDS", id, PushPlace::End, &[1]);
     let mut early = one("2");
@@ -201,7 +201,7 @@ async fn a_group_that_makes_no_sense_is_refused() {
 }
 
 #[tokio::test]
-async fn what_no_table_can_hold_is_refused() {
+async fn an_event_that_no_table_can_hold_is_refused() {
     let (table, _) = in_process();
     let cards = |events: usize| vec![push("CARDS", "1", PushPlace::End, &vec![1; events])];
     let large = |bytes: usize| event("LARGE", "x".repeat(bytes).into());

@@ -1,4 +1,4 @@
-//! Exact requests and units. Payloads have 500 bytes, so that an event's item has at most 1,024.
+//! Asserts exact requests and units. Payloads have 500 bytes, so that an event's item has at most 1,024.
 //!
 //! The units are computed from the documented sizes of the items; the emulator's own figures agree.
 
@@ -16,7 +16,7 @@ use crate::stack::{Stack, TABLE, event, key, versions};
 /// JSON bytes of a payload.
 const PAYLOAD_BYTES: usize = 500;
 
-/// What something costs: requests, units of the table, units of the index.
+/// The cost of an operation: requests, units of the table, units of the index.
 #[derive(Debug, PartialEq)]
 struct Cost {
     requests: (u32, u32),
@@ -75,7 +75,7 @@ async fn read_a_hundred_events() {
 #[tokio::test]
 async fn append_to_a_hundred_events() {
     for (place, requests, read) in [
-        // After what was read: only the put.
+        // A push after a version that was read costs only the put.
         (None, (0, 1), 0.0),
         (Some(PushPlace::At(101)), (1, 1), 1.0),
         (Some(PushPlace::End), (1, 1), 1.0),
@@ -134,7 +134,7 @@ async fn list_forty_aggregates() {
     let list = ListOptions { limit: NonZeroU32::new(40), ..ListOptions::default() };
     let listed = log.list_aggregate_ids("CUSTOMERS", &list).await.expect("a page");
     assert_eq!(listed.aggregates.len(), 40);
-    // 40 entries of some 90 bytes each, eventually.
+    // One eventually consistent read of 40 entries of some 90 bytes.
     let expected = Cost { requests: (1, 0), read: 0.0, write: 0.0, index: 0.5 };
     assert_eq!(cost(&log.meter().snapshot()), expected);
 }

@@ -74,7 +74,7 @@ pub(crate) struct Customer {
     pub(crate) name: Option<String>,
     pub(crate) points: i64,
     pub(crate) active: bool,
-    /// What it wanted to spend in vain.
+    /// The points that it wanted to spend and did not have.
     pub(crate) missed: Vec<i64>,
 }
 
@@ -167,7 +167,7 @@ impl Slice for Register {
     }
 }
 
-/// Adds points to a customer's, one event for each number.
+/// Adds points to a customer, one event for each number.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(crate) struct AddPoints {
     #[tag(partition)]
@@ -236,7 +236,7 @@ impl Slice for Deactivate {
     }
 }
 
-/// Spends points of a customer. A rejection is noted, each number of points once.
+/// Spends points of a customer. A rejection leaves an event, once for each number of points.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(crate) struct Spend {
     #[tag(partition)]
@@ -361,7 +361,7 @@ pub(crate) fn transfer(to: &str, points: i64) -> Transfer {
     Transfer { from: "ada".to_owned(), to: to.to_owned(), points }
 }
 
-/// Added points as the table takes them.
+/// The event of added points, for a push to the table.
 pub(crate) fn added(points: i64) -> ringfence_aggregate_log::NewAggregateEvent {
     event("PointsAdded", json!({ "points": points }))
 }
@@ -370,7 +370,7 @@ pub(crate) fn customer(id: &str) -> AggregateKey {
     key(Customers::NAME, id)
 }
 
-/// An envelope with this idempotency key, if any, and with metadata and time as a function gives them.
+/// An envelope with this idempotency key, if any, and with the metadata and the time that functions give.
 pub(crate) fn envelope(idempotency_key: Option<&str>) -> Envelope {
     let mut metadata = Metadata::default();
     for key in ["commandId", "correlationId", "causationId"] {

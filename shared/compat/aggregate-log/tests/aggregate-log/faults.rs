@@ -1,4 +1,4 @@
-//! Refusals and lost answers: which requests follow, and which answer.
+//! The requests and the answer that follow refusals and lost answers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -41,7 +41,7 @@ async fn a_push_whose_answer_is_lost_is_sent_again_and_recognised() {
 }
 
 #[tokio::test]
-async fn the_same_event_of_another_writer_is_not_taken_for_ones_own() {
+async fn an_equal_event_of_another_writer_is_a_conflict() {
     let stack = Stack::start();
     // Same aggregate, version, type, payload and millisecond.
     push(&stack.table(), NEW).await.expect("pushed");
@@ -67,10 +67,10 @@ async fn a_group_whose_answer_is_lost_is_sent_again_and_recognised() {
     }
 }
 
-/// Bob's next version is taken, and another transaction holds the place of Ada's event. That does not say whether an
-/// earlier send has put the event there.
+/// Bob's next version is taken, and another transaction holds the place of Ada's event. An earlier send may still have
+/// put the event there.
 #[tokio::test]
-async fn a_check_that_fails_beside_an_own_put_that_is_held_does_not_judge_a_lost_send() {
+async fn a_failed_check_beside_a_held_put_does_not_judge_a_lost_send() {
     let stack = Stack::start();
     let (log, command, envelope) = (stack.log(), transfer("bob", 1), envelope(None));
     let query = Transfer::query(command.shape(), command.tags(), &catalog());
@@ -88,7 +88,7 @@ async fn a_check_that_fails_beside_an_own_put_that_is_held_does_not_judge_a_lost
 }
 
 #[tokio::test]
-async fn what_is_refused_for_its_rate_is_sent_again_without_reading() {
+async fn a_throttled_push_is_sent_again_without_a_read() {
     let stack = Stack::start();
     for (send, code) in ["ThrottlingException", "TransactionConflictException"].iter().enumerate() {
         stack.wire.inject("PutItem", send, Fault::error(code));
@@ -164,13 +164,13 @@ async fn a_deadline_bounds_a_push() {
 }
 
 #[tokio::test]
-async fn an_event_for_the_end_goes_on_when_the_end_has_moved() {
+async fn an_event_at_the_end_is_tried_again_when_the_end_has_moved() {
     let stack = Stack::start();
     let log = stack.table();
     for place in [NEW, PushPlace::At(2)] {
         push(&log, place).await.expect("pushed");
     }
-    // The read does not show the newest event, as if it came in between.
+    // The read does not show the newest event, as if another writer put it after the read.
     let behind = || Fault::Reply(Edit::new(|answer| *answer = json!({ "Items": [] })));
     stack.wire.inject("Query", 0, behind());
     let _ = stack.operations();
@@ -182,7 +182,7 @@ async fn an_event_for_the_end_goes_on_when_the_end_has_moved() {
 }
 
 #[tokio::test]
-async fn pages_are_joined_and_a_limit_asks_for_no_more_than_is_missing() {
+async fn pages_are_joined_and_a_limit_requests_only_the_events_still_missing() {
     let stack = Stack::start();
     let log = stack.table();
     for _ in 0..9 {
@@ -229,7 +229,7 @@ fn without(versions: &'static [&'static str]) -> Fault {
     }))
 }
 
-/// Points are withdrawn in one append with another event. No query shows the withdrawal, however often it is asked.
+/// One append withdraws points and has another event. No query shows the withdrawal, however often it runs.
 #[tokio::test]
 async fn no_decision_misses_an_event_that_queries_do_not_show() {
     for command in [add("1", &[-5, 0]), add("1", &[0, -5, 0])] {
@@ -249,8 +249,8 @@ async fn no_decision_misses_an_event_that_queries_do_not_show() {
 }
 
 #[tokio::test]
-async fn what_a_look_finds_is_read_in_its_place() {
-    // Versions 1 to 9 are there but for 6. The query does not show all of them.
+async fn a_read_has_the_events_that_a_look_finds_in_their_places() {
+    // Versions 1 to 9 are there except 6. The query does not show all of them.
     let (all, hidden) = ([1, 2, 3, 4, 5, 7, 8, 9], without(&["2", "4", "5", "8"]));
     let limited = Range { limit: Some(4), ..Range::default() };
     let tail = Range { min_version: Some(4), max_version: Some(8), ..Range::default() };
@@ -281,7 +281,7 @@ async fn a_gap_that_another_writer_left_is_looked_at_once() {
         push(&log, PushPlace::Forced(version)).await.expect("pushed");
     }
     stack.operations();
-    // Each of the two gaps is looked at once, and not again, not even by a clone.
+    // The log looks at each of the two gaps once. Not even a clone looks again.
     let before = log.meter().snapshot();
     assert_eq!(versions(&log, &customer("1"), Range::default()).await, [1, 3, 4, 7]);
     assert_eq!(stack.operations(), ["Query", "TransactGetItems", "TransactGetItems"]);
@@ -314,11 +314,11 @@ async fn a_look_reads_at_most_100_versions_however_wide_the_gap_is() {
         let keys = look.request["TransactItems"].as_array().expect("keys").iter();
         let keys = keys.map(|key| key["Get"]["Key"]["version"]["N"].as_str().expect("a version"));
         let keys: BTreeSet<u64> = keys.map(|key| key.parse().expect("a number")).collect();
-        // The first version that is missing is always one of them.
+        // The first missing version is always one of them.
         assert_eq!(keys, looked_at.chain([2]).collect());
         assert_eq!(keys.len(), 100);
     }
-    // An append of 100 events that no query shows, but for its last one, behind a gap of 99 versions.
+    // An append puts 100 events behind a gap of 99 versions. No query shows them, except the last one.
     let key = customer("2");
     log.push_event(&key, PushPlace::Forced(1), added(1)).await.expect("pushed");
     let events = vec![added(1); 100];
@@ -338,9 +338,9 @@ async fn a_look_reads_at_most_100_versions_however_wide_the_gap_is() {
     assert_eq!(stack.operations().len(), 4);
 }
 
-/// The look is not at one moment while the event is being written, and a role without `dynamodb:GetItem` gets none.
+/// The look fails while another transaction writes the event, and for a role without `dynamodb:GetItem`.
 #[tokio::test]
-async fn without_a_look_no_gap_is_believed() {
+async fn a_read_fails_if_it_can_not_look_at_a_gap() {
     let stack = Stack::start();
     let log = stack.table();
     for version in [1, 3] {

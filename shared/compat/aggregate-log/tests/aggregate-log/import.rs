@@ -1,4 +1,4 @@
-//! The layout of one table a store: read, written, listed, imported. And groups over several tables.
+//! Reads, writes, lists and imports tables of the older layout, and pushes groups over several tables.
 
 use std::num::NonZeroU32;
 
@@ -21,7 +21,7 @@ fn item(id: &str, version: u64) -> Item {
         ("version".to_owned(), AttributeValue::N(version.to_string())),
         ("type".to_owned(), text("PointsAdded".to_owned())),
         ("timestamp".to_owned(), text(format!("2020-01-01T00:00:0{version}.000Z"))),
-        // It has no JSON form, and must be imported all the same.
+        // It has no JSON form, and must still be imported.
         ("extra".to_owned(), AttributeValue::B(vec![1, 2].into())),
     ]);
     if version == 1 {
@@ -105,7 +105,7 @@ async fn an_import_never_replaces_another_event() {
 }
 
 #[tokio::test]
-async fn a_legacy_table_is_written_as_the_original_writes_it() {
+async fn items_of_a_legacy_table_have_the_layout_of_the_original() {
     let stack = Stack::start();
     let legacy = legacy(&stack).await;
     let log = AggregateLog::new(legacy.clone(), catalog(), stack.clock.clone());
@@ -113,7 +113,7 @@ async fn a_legacy_table_is_written_as_the_original_writes_it() {
         run(&log, &register(customer), None).await;
     }
     run(&log, &add("ada", &[5]), None).await;
-    // A decision on two aggregates, which is a transaction.
+    // A decision on two aggregates is a transaction.
     run(&log, &transfer("bob", 1), None).await;
     let mut written: Vec<String> = Vec::new();
     for item in stack.items(LEGACY).await {

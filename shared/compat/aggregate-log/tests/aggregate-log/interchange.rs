@@ -13,7 +13,7 @@ use crate::castore;
 use crate::customers::{Customer, Deactivate, add, added, catalog, customer, register};
 use crate::stack::{NOW, Stack, conflict, event, events, key, run, versions};
 
-/// Pushes to each layout that either writer may win.
+/// The number of pushes to each layout that either writer can win.
 fn races() -> u64 {
     bound(15, 40)
 }
@@ -38,7 +38,7 @@ fn attribute(json: &Value) -> AttributeValue {
     }
 }
 
-/// An event as the original has it.
+/// An event in the form of the original.
 fn detail(event: &AggregateEvent) -> Value {
     let mut detail = json!({
         "aggregateId": event.key.id(),
@@ -58,7 +58,7 @@ fn details(events: &[AggregateEvent]) -> Value {
     events.iter().map(detail).collect()
 }
 
-/// Every kind of value that JSON has.
+/// A payload with every kind of JSON value.
 fn payload() -> Value {
     json!({
         "name": "Ada", "text": "größe 🦀", "empty": "", "none": null, "yes": true, "no": false,
@@ -73,7 +73,7 @@ fn pushed(store: &str, id: &str, version: u64, event_type: &str, payload: Value)
 }
 
 #[tokio::test]
-async fn what_the_original_writes_is_read_and_continued_and_read_there_again() {
+async fn this_crate_reads_and_continues_aggregates_of_the_original_which_reads_them_again() {
     let stack = Stack::serve().await;
     let Some(mut castore) = castore::start(&stack).await else { return };
     let log = stack.table();
@@ -106,7 +106,7 @@ async fn what_the_original_writes_is_read_and_continued_and_read_there_again() {
 }
 
 #[tokio::test]
-async fn what_this_crate_writes_the_original_reads_continues_and_lists() {
+async fn the_original_reads_continues_and_lists_aggregates_of_this_crate() {
     let stack = Stack::serve().await;
     let Some(mut castore) = castore::start(&stack).await else { return };
     let log = stack.table();
@@ -134,7 +134,7 @@ async fn what_this_crate_writes_the_original_reads_continues_and_lists() {
     }
     let theirs = castore.call("aggregate", json!({ "store": "CUSTOMERS", "id": "ada" })).await;
     assert_eq!(theirs["aggregate"]["points"], 15);
-    // An event that this crate forces over one of the original's, and the other way round.
+    // This crate forces an event over an event of the original, and the other way round.
     log.push_event(&customer("ada"), PushPlace::Forced(6), added(50)).await.expect("forced");
     let mut forced = pushed("CUSTOMERS", "ada", 5, "PointsAdded", json!({ "points": 40 }));
     forced["force"] = json!(true);
@@ -147,7 +147,7 @@ async fn what_this_crate_writes_the_original_reads_continues_and_lists() {
 }
 
 #[tokio::test]
-async fn lists_agree_and_either_continues_the_others_pages() {
+async fn lists_are_equal_and_each_side_continues_the_pages_of_the_other() {
     let stack = Stack::serve().await;
     let Some(mut castore) = castore::start(&stack).await else { return };
     let log = stack.table();
@@ -201,7 +201,7 @@ async fn lists_agree_and_either_continues_the_others_pages() {
 }
 
 #[tokio::test]
-async fn groups_of_either_are_read_by_the_other_also_over_two_tables() {
+async fn each_side_reads_the_groups_of_the_other_also_over_two_tables() {
     let stack = Stack::serve().await;
     let Some(mut castore) = castore::start(&stack).await else { return };
     let (log, other) = (stack.table(), stack.other_table());
@@ -237,14 +237,14 @@ async fn groups_of_either_are_read_by_the_other_also_over_two_tables() {
 }
 
 #[tokio::test]
-async fn of_two_writers_of_one_version_exactly_one_wins() {
+async fn exactly_one_of_two_writers_of_a_version_wins() {
     let stack = Stack::serve().await;
     let Some(mut castore) = castore::start(&stack).await else { return };
     for (store, log) in [("CUSTOMERS", stack.table()), ("LEGACY", stack.legacy_table())] {
         let mut wins = [0, 0];
         let mut read = Version::NONE;
         for version in 1..=races() {
-            // Each may start later than the other, so that neither always comes first.
+            // Each may start later than the other, so that neither is always first.
             let ada = customer("ada");
             let mine = log.push_event(&ada, PushPlace::After(read), added(1));
             let theirs = pushed(store, "ada", version, "PointsAdded", json!({ "points": 1000 }));
@@ -310,7 +310,7 @@ async fn a_legacy_table_of_the_original_is_read_written_listed_and_imported() {
         }
     }
     let (legacy, log) = (stack.legacy_table(), stack.table());
-    // A slice decides on what the original wrote, and the original reads what it has appended.
+    // A slice decides on events of the original, and the original reads the slice's events.
     let decisions = AggregateLog::new(legacy.clone(), catalog(), stack.clock.clone());
     for customer in ["ada", "eve"] {
         run(&decisions, &register(customer), None).await;

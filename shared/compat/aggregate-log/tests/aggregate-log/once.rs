@@ -1,4 +1,4 @@
-//! Commands under an idempotency key, and what their events carry.
+//! Commands under an idempotency key, and the metadata of their events.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use crate::stack::{NOW_MS, Stack, accepted, events, run_with};
 /// Adds points to customers.
 #[derive(Clone, Debug, Command)]
 enum Give {
-    /// To one.
+    /// To one customer.
     One {
         #[tag(partition)]
         customer_id: String,
         points: i64,
     },
-    /// To both.
+    /// To two customers.
     Both {
         #[tag(key = "customerId", partition)]
         one: String,
@@ -34,7 +34,7 @@ enum Give {
         other: String,
         points: i64,
     },
-    /// To the first of two; the other is read.
+    /// To the first of two customers; the other one is only read.
     First {
         #[tag(key = "customerId", partition)]
         first: String,
@@ -69,7 +69,7 @@ fn both(one: &str, other: &str, points: i64) -> Give {
     Give::Both { one: one.to_owned(), other: other.to_owned(), points }
 }
 
-/// Adds points to a customer who is not named as one that it reads.
+/// Adds points to a customer that the command does not read.
 #[derive(Clone, Debug, Command)]
 struct GiveUnread {
     #[tag(partition)]
@@ -98,7 +98,7 @@ async fn run<S: Slice>(log: &AggregateLog, command: &S, key: &str) -> Handled {
     run_with(log, command, &keyed(key)).await.unwrap_or_else(|error| panic!("{error:?}"))
 }
 
-/// The events of an accepted command without their store, and whether they were there before.
+/// The events of an accepted command without their store, and true if the command was repeated.
 #[track_caller]
 fn places(handled: &Handled) -> (String, bool) {
     (accepted(handled).join(", ").replace("CUSTOMERS#", ""), handled.repeated)
@@ -136,7 +136,7 @@ async fn a_repeat_that_names_one_aggregate_twice_names_each_event_once() {
 }
 
 #[tokio::test]
-async fn an_event_of_an_aggregate_that_the_command_does_not_name_can_have_no_key() {
+async fn an_event_of_an_aggregate_that_the_command_does_not_name_can_not_have_a_key() {
     let (stack, log) = filled(1).await;
     let command = GiveUnread { customer_id: "ada".to_owned(), to: "bob".to_owned() };
     let refused = run_with(&log, &command, &keyed("k")).await.expect_err("a repeat is not known");
@@ -146,7 +146,7 @@ async fn an_event_of_an_aggregate_that_the_command_does_not_name_can_have_no_key
         "{message}"
     );
     assert_eq!(stack.operations(), ["Query"]);
-    // Without a key it goes after whatever is there, if what was read still holds.
+    // Without a key, the event goes to the end, if the read events are still the newest.
     let handled = run_with(&log, &command, &Envelope::default()).await.expect("accepted");
     assert_eq!(places(&handled), first("bob 1"));
     assert_eq!(stack.operations(), ["Query", "Query", "TransactWriteItems"]);
@@ -190,7 +190,7 @@ async fn an_aggregate_that_is_read_and_not_written_is_checked() {
 }
 
 #[tokio::test]
-async fn of_two_groups_under_one_key_the_second_finds_the_first() {
+async fn the_second_of_two_groups_under_one_key_finds_the_first() {
     let (stack, log) = filled(1).await;
     let barrier = Arc::new(Barrier::new(2));
     for pass in 0..2 {
@@ -205,7 +205,7 @@ async fn of_two_groups_under_one_key_the_second_finds_the_first() {
 }
 
 #[tokio::test]
-async fn an_earlier_run_that_came_between_two_reads_is_named_whole() {
+async fn a_repeat_names_all_events_of_an_earlier_run_between_its_two_reads() {
     let (stack, log) = filled(0).await;
     let command = both("ada", "bob", 1);
     assert_eq!(places(&run(&log, &command, "k").await), first("ada 1, bob 1"));
@@ -228,7 +228,7 @@ async fn an_earlier_run_that_came_between_two_reads_is_named_whole() {
 async fn the_scope_of_a_key_is_the_slice_and_the_aggregates_that_the_command_reads() {
     let (_stack, log) = filled(0).await;
     assert_eq!(places(&run(&log, &both("ada", "bob", 1), "k").await), first("ada 1, bob 1"));
-    // Bob has an event under that key as well, so it is used up there too.
+    // Bob also has an event under that key, so the key is used there too.
     for other in [both("ada", "bob", 2), one("ada", 1), one("bob", 1), both("bob", "eve", 1)] {
         let refused = run_with(&log, &other, &keyed("k")).await;
         let reused = matches!(
@@ -241,7 +241,7 @@ async fn the_scope_of_a_key_is_the_slice_and_the_aggregates_that_the_command_rea
     let of_eve = one("eve", 1);
     assert_eq!(places(&run(&log, &of_eve, "k").await), first("eve 1"));
     assert_eq!(places(&run(&log, &of_eve, "k").await), repeated("eve 1"));
-    // The same key of another slice is another key.
+    // In another slice, the same key is another key.
     run(&log, &register("ada"), "k").await;
     assert_eq!(places(&run(&log, &add("ada", &[1]), "k").await), first("ada 3"));
 }
@@ -265,7 +265,7 @@ async fn a_repeat_is_known_whatever_event_the_metadata_was_copied_from() {
 }
 
 #[tokio::test]
-async fn a_repeat_whose_aggregate_is_read_in_part_is_not_answered() {
+async fn a_repeat_that_reads_only_a_part_of_its_aggregate_gets_no_answer() {
     let (stack, log) = filled(0).await;
     let command = both("ada", "bob", 1);
     assert_eq!(places(&run(&log, &command, "k").await), first("ada 1, bob 1"));

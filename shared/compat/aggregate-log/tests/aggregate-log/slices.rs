@@ -1,5 +1,4 @@
-//! What each kind of command costs: exact requests and units. The items of these customers have at most
-//! 512 bytes.
+//! The cost of each kind of command, in exact requests and units. The items of these customers have at most 512 bytes.
 
 use ringfence_aggregate_log::AggregateLog;
 use ringfence_aws::item_bytes;
@@ -15,7 +14,7 @@ fn cost(requests: &[&str], read: f64, write: f64) -> Cost {
     (requests.iter().map(|&request| request.to_owned()).collect(), read, write)
 }
 
-/// Runs the command on this handler, without a key or under one, and says what it cost.
+/// Runs the command on this handler, with or without a key, and returns the cost.
 async fn run_on<S: Slice>(
     decisions: &Decisions<S>,
     stack: &Stack,
@@ -46,7 +45,7 @@ async fn a_command_costs_a_strong_read_of_its_aggregate_and_a_put() {
         assert_eq!(run(&stack, &log, &register("ada"), key).await, first);
         let later = cost(&["Query", "PutItem"], 1.0, 1.0);
         assert_eq!(run(&stack, &log, &add("ada", &[5]), key).await, later);
-        // A repeat, a rejection, and a command that has nothing to change cost the read.
+        // A repeat, a rejection and a command that changes nothing cost only the read.
         let read = cost(&["Query"], 1.0, 0.0);
         assert_eq!(run(&stack, &log, &register("ada"), key).await, read);
         assert_eq!(run(&stack, &log, &add("ada", &[]), None).await, read);
@@ -74,7 +73,8 @@ async fn a_command_on_two_aggregates_costs_two_reads_and_a_transaction_of_two() 
         run(&stack, &log, &add("ada", &[5]), None).await;
         let expected = cost(&["Query", "Query", "TransactWriteItems"], 2.0, 4.0);
         assert_eq!(run(&stack, &log, &transfer("bob", 5), key).await, expected);
-        // A repeat, a rejection, and nothing to change: what was read of several has to hold at one moment.
+        // A repeat, a rejection and a command that changes nothing look once more: the reads of several aggregates must
+        // hold at one moment.
         let look = cost(&["Query", "Query", "TransactGetItems"], 6.0, 0.0);
         if key.is_some() {
             assert_eq!(run(&stack, &log, &transfer("bob", 5), key).await, look);
@@ -97,7 +97,7 @@ async fn a_warm_handler_appends_without_reading() {
         let warm = run_on(&adding, &stack, &log, &add("ada", &[5]), Some(&key)).await;
         assert_eq!(warm, cost(&["PutItem"], 0.0, 1.0));
     }
-    // A repeat is read, as it has to name the events of its first run.
+    // A repeat reads, because it has to name the events of its first run.
     let repeat = run_on(&adding, &stack, &log, &add("ada", &[5]), Some("k1")).await;
     assert_eq!(repeat, cost(&["Query"], 1.0, 0.0));
     // An answer that appends nothing looks at the next version.
@@ -106,7 +106,7 @@ async fn a_warm_handler_appends_without_reading() {
     run_on(&sending, &stack, &log, &transfer("bob", 1), None).await;
     let warm = run_on(&sending, &stack, &log, &transfer("bob", 1), None).await;
     assert_eq!(warm, cost(&["TransactWriteItems"], 0.0, 4.0));
-    // Only what was missed is read after a conflict.
+    // After a conflict, the handler reads only the missed events.
     let late = run_on(&adding, &stack, &log, &add("ada", &[5]), None).await;
     assert_eq!(late, cost(&["PutItem", "Query", "PutItem"], 1.0, 2.0));
 }

@@ -1,7 +1,6 @@
 //! A table of each layout in this process, and the wire to them.
 //!
-//! Requests are function calls. Where writers compete, a stream is read or the original is at work, they go to a
-//! server.
+//! Requests are function calls. In tests with competing writers, a stream or the original, they go to a server.
 
 use std::sync::Arc;
 
@@ -28,7 +27,7 @@ pub(crate) const OTHER: &str = "others";
 pub(crate) const NOW_MS: u64 = 1_719_100_800_000;
 pub(crate) const NOW: &str = "2024-06-23T00:00:00.000Z";
 
-/// A DynamoDB with a table of each layout, and a recorder on the way to it.
+/// A DynamoDB with a table of each layout, and a recorder of its requests.
 pub(crate) struct Stack {
     server: Option<Embedded>,
     pub(crate) wire: Wire,
@@ -95,13 +94,13 @@ impl Stack {
         pages.collect::<Result<_, _>>().await.expect("a scan")
     }
 
-    /// Puts an item as it is, without any checks.
+    /// Puts an item without any checks.
     pub(crate) async fn put(&self, table: &str, item: Item) {
         let put = self.client.put_item().table_name(table).set_item(Some(item));
         put.send().await.expect("a put");
     }
 
-    /// The operations since the last look.
+    /// The operations since the last call.
     pub(crate) fn operations(&self) -> Vec<String> {
         self.wire.take().into_iter().map(|exchange| exchange.operation).collect()
     }
@@ -128,7 +127,7 @@ pub(crate) async fn run_with<S: Slice>(
     handle(log, &catalog(), &Decisions::new(0), command, envelope).await
 }
 
-/// The same, under this key, if any.
+/// Runs a command under this key, if any.
 pub(crate) async fn run<S: Slice>(log: &AggregateLog, command: &S, key: Option<&str>) -> Handled {
     let handled = run_with(log, command, &envelope(key)).await;
     handled.unwrap_or_else(|error| panic!("{}: {error:?}", S::NAME))

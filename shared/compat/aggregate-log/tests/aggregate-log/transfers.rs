@@ -1,4 +1,4 @@
-//! Points that go to and fro among customers while answers are lost: points neither appear nor vanish.
+//! Customers send points to each other while answers are lost. The sum of points stays the same.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::customers::{Customer, Transfer, add, catalog, customer, envelope, reg
 use crate::stack::{NOW_MS, Stack, events, run};
 
 const CUSTOMERS: [&str; 4] = ["ada", "bob", "eve", "ida"];
-/// Transfers, each of which two clients ask for under one key.
+/// Transfers. Two clients send each of them under one key.
 const TRANSFERS: i64 = 40;
 /// Under way at once.
 const AT_ONCE: usize = 3;
@@ -37,7 +37,7 @@ async fn history(log: &AggregateLog) -> Vec<AggregateEvent> {
     all
 }
 
-/// Asks until there is an answer, each time with more time for it.
+/// Asks until there is an answer, and allows more time each time.
 async fn ask(
     log: &AggregateLog,
     decisions: &Decisions<Transfer>,

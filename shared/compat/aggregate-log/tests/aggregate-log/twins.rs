@@ -1,5 +1,4 @@
-//! Two tables side by side: whatever goes wrong on the way to one of them, it gives the same answers to all requests as
-//! the other.
+//! Two tables side by side. Faults on the way to one of them do not change its answers.
 
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{
@@ -16,7 +15,7 @@ use crate::stack::{NOW_MS, Stack, TABLE, events, in_process, key};
 /// Operations of one seed.
 const STEPS: u64 = 60;
 
-/// One operation, to be carried out on either table.
+/// One operation for both tables.
 enum Step {
     Push(Vec<Push>),
     Get(AggregateKey, Range),
@@ -35,7 +34,7 @@ async fn step(random: &mut Random, table: &AggregateTable) -> Step {
             let mut group: Vec<Push> = Vec::new();
             for n in 0..=random.below(3) {
                 let key = some_key(random);
-                // The version that a decision has read, which is sometimes out of date.
+                // The version that a decision has read; sometimes it is out of date.
                 let newest = events(table, &key, Range::NEWEST).await;
                 let newest = newest.first().map_or(Version::NONE, |event| event.version);
                 let place = match random.below(5) {
@@ -74,7 +73,7 @@ async fn carry_out(table: &AggregateTable, step: &Step) -> String {
 }
 
 #[tokio::test]
-async fn a_table_behind_faults_answers_as_one_without() {
+async fn a_table_behind_faults_gives_the_answers_of_a_table_without() {
     for seed in 0..bound(2, 6) {
         let mut random = Random::new(&[seed]);
         let stack = Stack::start();
@@ -109,7 +108,7 @@ async fn a_table_behind_faults_answers_as_one_without() {
     }
 }
 
-/// Forced events are younger than those after them; nothing else may be wrong.
+/// A forced event is newer than the events after it. Nothing else may be wrong.
 fn is_of_time(wrong: &AggregateDefect) -> bool {
     matches!(wrong, AggregateDefect::Order { .. })
 }

@@ -1,4 +1,4 @@
-//! What `verify` finds, and what it leaves alone.
+//! The faults that `verify` finds.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aggregate_log::{AggregateDefect, PushPlace};
@@ -33,7 +33,7 @@ fn text(value: &str) -> AttributeValue {
 }
 
 #[tokio::test]
-async fn nothing_is_wrong_in_a_log_that_this_crate_wrote() {
+async fn a_log_of_this_crate_has_no_faults() {
     let stack = Stack::start();
     fill(&stack, "1", &[1, 2, 3]).await;
     fill(&stack, "2", &[1]).await;
@@ -48,7 +48,7 @@ async fn nothing_is_wrong_in_a_log_that_this_crate_wrote() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_found_and_named() {
+async fn faults_are_found_and_named() {
     let stack = Stack::start();
     fill(&stack, "gap", &[1, 2, 5, 6]).await;
     fill(&stack, "headless", &[2, 4]).await;

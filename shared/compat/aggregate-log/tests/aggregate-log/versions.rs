@@ -1,4 +1,4 @@
-//! Events of older versions in Castore's layout, beside those of other writers.
+//! Events of older versions in Castore's layout, beside events of other writers.
 
 use ringfence_aggregate_log::{AggregateLog, NewAggregateEvent, PushPlace, Range};
 use ringfence_core::{
@@ -24,7 +24,7 @@ fn catalog(program: u32) -> Catalog {
 }
 
 #[tokio::test]
-async fn each_version_is_read_as_the_newest_and_another_writers_event_is_of_the_first() {
+async fn each_version_is_read_as_the_newest_and_an_event_of_another_writer_as_the_first() {
     let ((table, clock), envelope) = (in_process(), Envelope::default());
     let log = |program| AggregateLog::new(table.clone(), catalog(program), clock.clone());
     let append = async |program, new| {
@@ -41,7 +41,7 @@ async fn each_version_is_read_as_the_newest_and_another_writers_event_is_of_the_
     let marked = |version| Some(json!({ "schema": { "ItemAdded": version } }));
     assert_eq!(metadata, [None, None, marked(2), marked(3)]);
 
-    // What another writer has under the same key says nothing.
+    // The value of another writer under the same key has no meaning.
     let foreign = NewAggregateEvent {
         metadata: Some(json!({ "schema": 2 })),
         ..event("ItemAdded", json!({ "name": "pot", "price": 1 }))

@@ -18,7 +18,7 @@ on_both![
     an_access_can_be_changed,
     rolling_state_writes_no_events,
     snapshots_of_two_versions_live_side_by_side,
-    an_unknown_unfold_is_passed_over_and_an_unknown_event_fails,
+    an_unknown_unfold_is_skipped_and_an_unknown_event_fails,
     a_known_type_of_another_shape_is_an_error,
 ];
 
@@ -35,7 +35,7 @@ async fn every_access_reads_what_it_wrote<S: Store + Clone>(store: S) {
             let cold = baskets(log(), access(), Cache::none());
             let mut expected = State::default();
             for n in 0..7 {
-                // They write by turns, so that the cached state is old every second time.
+                // They take turns, so that the cached state is old every second time.
                 let writer = if n % 2 == 0 { &cached } else { &cold };
                 add(writer, &id, n % 3).await;
                 expected = expected.evolve(crate::basket::added(n % 3));
@@ -126,7 +126,7 @@ async fn snapshots_of_two_versions_live_side_by_side<S: Store + Clone>(store: S)
     );
 }
 
-async fn an_unknown_unfold_is_passed_over_and_an_unknown_event_fails<S: Store + Clone>(store: S) {
+async fn an_unknown_unfold_is_skipped_and_an_unknown_event_fails<S: Store + Clone>(store: S) {
     crate::contract::append(&log(store.clone()), None, 0..1).await;
     let append = async |events, unfolds| {
         let (log, stream, envelope) = (log(store.clone()), name("a"), &Envelope::default());
@@ -147,7 +147,7 @@ async fn an_unknown_unfold_is_passed_over_and_an_unknown_event_fails<S: Store + 
     append(vec![removed], vec![unfold]).await;
     let category = baskets(log(store.clone()), snapshot(), Cache::none());
     assert_eq!(state(&category, "a").await.total(), 1);
-    // What a newer version of the program has written, or one in which the type had another name.
+    // A newer version of the program wrote this event, or a version with another name for the type.
     append(vec![Payload::new("Wrapped", None)], vec![]).await;
     let read = category.query("a", Load::Eventual, &Envelope::default(), |_| ()).await;
     let expected = "event 2 of Basket-a is of the type Wrapped, which its context does not have";

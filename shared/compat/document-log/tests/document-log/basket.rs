@@ -12,7 +12,7 @@ use ringfence_document_log::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// An event as it is stored: without its basket. A state is an event too, since the original writes it as one.
+/// A stored event, without its basket. A state is an event too, because the original writes it as an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Reads)]
 pub(crate) enum Event {
     Added { sku: u32, quantity: u32 },
@@ -21,7 +21,7 @@ pub(crate) enum Event {
     Snapshot { items: BTreeMap<u32, u32>, closed: bool },
 }
 
-/// One more of a thing, in a basket.
+/// One more of a thing was put into a basket.
 #[derive(Clone, Debug, PartialEq, ringfence_core::Event)]
 pub(crate) struct Added {
     #[tag(partition)]
@@ -137,7 +137,7 @@ pub(crate) fn rolling() -> AccessStrategy<State> {
     AccessStrategy::RollingState(SNAPSHOT)
 }
 
-/// Every access by which a basket's state is what its events say.
+/// Every access with which a basket has the state of its events.
 pub(crate) fn accesses() -> [fn() -> AccessStrategy<State>; 4] {
     [|| AccessStrategy::Unoptimized, snapshot, snapshots, rolling]
 }

@@ -1,5 +1,5 @@
-//! What a function refuses when it starts: contexts and slices in which an event or a command does not name one
-//! document. And what a slice may do with its document.
+//! When a function starts, it refuses contexts and slices in which an event or a command does not name one document.
+//! Other tests use unusual slices.
 
 use ringfence_aws::Clock;
 use ringfence_core::prelude::*;
@@ -149,7 +149,7 @@ slice!(FillRoom, Filled);
 slice!(FillAny, Filled);
 slice!(FillUnknown, Labelled);
 
-/// Writes a retired type, which only a `Writes` by hand can do.
+/// Writes a retired type. Only a handwritten `Writes` can do that.
 #[derive(Command)]
 struct FillRetired {
     #[tag(partition)]
@@ -183,7 +183,7 @@ fn memory() -> DocumentLog<MemoryStore> {
     log(MemoryStore::default())
 }
 
-/// Why a function of a slice of the context does not start.
+/// The error with which a function of the context fails to start; empty if it starts.
 fn of_context<C: Context<Log = Documents<Shelf>>>() -> String {
     let category = Category::new::<C>(memory(), AccessStrategy::Unoptimized, Cache::none());
     category.err().map(|error| error.to_string()).unwrap_or_default()
@@ -195,7 +195,7 @@ fn of_slice<S: Slice<State = Shelf, Context: Context<Log = Documents<Shelf>>>>()
 }
 
 #[test]
-fn whoever_names_no_document_or_several_hears_the_way_out() {
+fn an_error_about_no_document_or_several_has_advice() {
     assert_eq!((of_context::<Shelves>(), of_slice::<Fill>()), (String::new(), String::new()));
     for (error, said) in [
         (of_context::<Labels>(), ["Labelled has the tag labelId", "mark the field #[tag(skip)]"]),
@@ -215,7 +215,7 @@ fn whoever_names_no_document_or_several_hears_the_way_out() {
 }
 
 #[tokio::test]
-async fn documents_are_stored_as_their_state_says() {
+async fn the_state_decides_how_documents_are_stored() {
     let category = Category::of::<Fill>(memory(), Cache::none()).expect("a slice of the log");
     let mut metadata = Metadata::default();
     metadata.insert("note", "again ".repeat(50)).expect("not a key of the log");
@@ -233,7 +233,7 @@ async fn documents_are_stored_as_their_state_says() {
     assert_eq!(tip.events[0].meta.encoding, Encoding::Deflate.number());
 }
 
-/// What is unusual for a slice.
+/// Unusual commands.
 #[derive(Command)]
 enum Act {
     /// Writes to another basket.
@@ -241,7 +241,7 @@ enum Act {
         #[tag(partition)]
         basket_id: String,
     },
-    /// Puts in as many things as milliseconds have passed since [`NOW_MS`].
+    /// Puts in one thing for each millisecond since [`NOW_MS`].
     Count {
         #[tag(partition)]
         basket_id: String,
@@ -267,7 +267,7 @@ impl Slice for Act {
 
 on_both![
     an_event_of_another_document_is_not_written,
-    a_decision_is_not_made_before_the_events_that_it_read,
+    the_time_of_a_decision_is_not_before_the_events_that_it_read,
 ];
 
 async fn an_event_of_another_document_is_not_written<S: Store>(store: S) {
@@ -288,7 +288,7 @@ async fn an_event_of_another_document_is_not_written<S: Store>(store: S) {
     assert!(error.contains("add Wrapped::SCHEMA"), "{error}");
 }
 
-async fn a_decision_is_not_made_before_the_events_that_it_read<S: Store + Clone>(store: S) {
+async fn the_time_of_a_decision_is_not_before_the_events_that_it_read<S: Store + Clone>(store: S) {
     for (basket, ahead_ms, counted) in [("a", 5, 5), ("b", 60_001, 0)] {
         let ahead = DocumentLog::new(store.clone(), Clock::fixed(NOW_MS + ahead_ms));
         add(&baskets(ahead, AccessStrategy::Unoptimized, Cache::none()), basket, 2).await;

@@ -1,4 +1,4 @@
-//! Commands take effect, under a key once, at the expected cost.
+//! Commands take effect at the expected cost, and only once under a key.
 
 use ringfence_aws::Units;
 use ringfence_aws::wire::{Edit, Fault};
@@ -16,11 +16,11 @@ use crate::slices::{Add, Ensure};
 use crate::stack::{NOW_MS, Stack, events_max, log};
 
 on_both![
-    a_command_says_where_its_events_are,
+    an_answer_has_the_places_of_the_events,
     a_repeat_is_answered_with_the_events_of_the_first,
     the_scope_of_a_key_is_the_slice_and_the_stream,
-    what_is_pruned_is_forgotten,
-    without_events_there_is_no_once,
+    a_command_with_pruned_events_is_forgotten,
+    a_key_is_refused_without_events,
 ];
 
 fn adding(sku: u32) -> Add {
@@ -42,7 +42,7 @@ async fn done<C: Slice<Context = Basket, State = State>, S: Store>(
 ) -> Handled {
     let envelope = key.map(keyed).unwrap_or_default();
     let handled = handle(category, command, &envelope).await.expect("it is settled");
-    // The tests compare where the events are.
+    // The tests compare only the places of the events.
     Handled { written: vec![], ..handled }
 }
 
@@ -57,7 +57,7 @@ fn accepted(slots: &[u64], repeated: bool) -> Handled {
     Handled { outcome, attempts: 1, repeated, conflicts: vec![], written: vec![] }
 }
 
-async fn a_command_says_where_its_events_are<S: Store + Clone>(store: S) {
+async fn an_answer_has_the_places_of_the_events<S: Store + Clone>(store: S) {
     let category = baskets(log(store), snapshot(), some_cache());
     assert_eq!(done(&category, &adding(1), None).await, accepted(&[0], false));
     assert_eq!(done(&category, &adding(1), None).await, accepted(&[1], false));
@@ -71,7 +71,7 @@ async fn a_command_says_where_its_events_are<S: Store + Clone>(store: S) {
 }
 
 async fn a_repeat_is_answered_with_the_events_of_the_first<S: Store + Clone>(store: S) {
-    // In the Tip, and in calves; cold, and from what a warm program knows.
+    // The events are in the Tip or in calves, and the program is cold or warm.
     for (n, limits) in [events_max(100), events_max(2)].into_iter().enumerate() {
         for (a, access) in accesses().into_iter().take(3).enumerate() {
             let log = || log(store.clone()).with_limits(limits);
@@ -111,7 +111,7 @@ async fn the_scope_of_a_key_is_the_slice_and_the_stream<S: Store>(store: S) {
     assert_eq!(state(&category, "y").await.total(), 1);
 }
 
-async fn what_is_pruned_is_forgotten<S: Store>(store: S) {
+async fn a_command_with_pruned_events_is_forgotten<S: Store>(store: S) {
     let category = baskets(log(store).with_limits(events_max(1)), snapshot(), Cache::none());
     done(&category, &adding(1), Some("first")).await;
     done(&category, &adding(1), Some("second")).await;
@@ -123,7 +123,7 @@ async fn what_is_pruned_is_forgotten<S: Store>(store: S) {
 }
 
 #[tokio::test]
-async fn a_search_for_an_earlier_run_that_meets_a_gap_is_made_again_strongly() {
+async fn a_search_for_an_earlier_run_that_meets_a_gap_is_repeated_strongly() {
     let stack = Stack::start().await;
     let limited = log(stack.store()).with_limits(events_max(1));
     let category = baskets(limited, snapshot(), Cache::none());
@@ -139,7 +139,7 @@ async fn a_search_for_an_earlier_run_that_meets_a_gap_is_made_again_strongly() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_search_for_an_earlier_run_that_is_cut_short_is_no_answer() {
+async fn a_search_for_an_earlier_run_that_is_cut_short_gives_no_answer() {
     let store = MemoryStore::default();
     let category = baskets(log(store).with_limits(events_max(1)), snapshot(), Cache::none());
     done(&category, &adding(1), Some("k")).await;
@@ -147,7 +147,7 @@ async fn a_search_for_an_earlier_run_that_is_cut_short_is_no_answer() {
     // The calf with the first run is not there, as on a replica that lags behind.
     let stream = category.stream("x/1").expect("a name");
     category.log().store().delete(&stream, 0).await.expect("deleted");
-    // No pause between two looks is as short as that.
+    // Every pause between two looks is longer than that.
     let hasty = Envelope { deadline_ms: Some(NOW_MS + 1), ..keyed("k") };
     let cut = handle(&category, &adding(1), &hasty).await.expect_err("it is not known");
     let DocumentError::Store(StoreError::Unavailable { operation, .. }) = cut else {
@@ -157,7 +157,7 @@ async fn a_search_for_an_earlier_run_that_is_cut_short_is_no_answer() {
     assert_eq!(state(&category, "x/1").await.total(), 2, "nothing is written");
 }
 
-async fn without_events_there_is_no_once<S: Store>(store: S) {
+async fn a_key_is_refused_without_events<S: Store>(store: S) {
     let category = baskets(log(store), rolling(), Cache::none());
     assert_eq!(done(&category, &adding(1), None).await, accepted(&[], false));
     let refused = handle(&category, &adding(1), &keyed("k")).await.expect_err("no events");
@@ -169,7 +169,7 @@ async fn without_events_there_is_no_once<S: Store>(store: S) {
 }
 
 #[tokio::test]
-async fn of_two_with_one_key_one_takes_effect() {
+async fn one_of_two_commands_with_one_key_takes_effect() {
     let stack = Stack::start().await;
     for (n, limits) in [events_max(100), events_max(1)].into_iter().enumerate() {
         let log = || log(stack.store()).with_limits(limits);
@@ -187,7 +187,7 @@ async fn of_two_with_one_key_one_takes_effect() {
 }
 
 #[tokio::test]
-async fn an_unknown_outcome_is_known_to_the_repeat() {
+async fn a_repeat_finds_an_unknown_outcome() {
     let stack = Stack::start().await;
     let category = baskets(log(stack.store()), snapshot(), some_cache());
     add(&category, "x/1", 2).await;
@@ -201,7 +201,7 @@ async fn an_unknown_outcome_is_known_to_the_repeat() {
     assert_eq!(again, accepted(&[1], true));
 }
 
-/// Requests and units of the command that has been sent since the last look.
+/// The answer to a command, and its requests and units.
 async fn priced<S>(
     stack: &Stack,
     category: &Category<State, DynamoStore>,
@@ -215,7 +215,7 @@ async fn priced<S>(
 }
 
 #[tokio::test]
-async fn a_key_costs_nothing_but_what_is_read_of_calves() {
+async fn a_key_costs_only_the_reads_of_calves() {
     let stack = Stack::start().await;
     let limited = |most| log(stack.store()).with_limits(events_max(most));
     let units = |read, write| Units { read, write };
@@ -253,7 +253,7 @@ async fn a_key_costs_nothing_but_what_is_read_of_calves() {
 }
 
 #[tokio::test]
-async fn after_a_conflict_only_what_is_new_is_searched() {
+async fn after_a_conflict_only_new_events_are_searched() {
     let stack = Stack::start().await;
     let limited = |store| log(store).with_limits(events_max(1));
     let warm = baskets(limited(stack.store()), AccessStrategy::Unoptimized, some_cache());
@@ -270,7 +270,7 @@ async fn after_a_conflict_only_what_is_new_is_searched() {
     let exchanges = stack.take();
     let items = |n: usize| exchanges[n].answer["Items"].as_array().expect("items").len();
     let operations: Vec<_> = exchanges.iter().map(|exchange| &*exchange.operation).collect();
-    // All calves are read; then, to fold and to search, only the calf that is new besides the Tip.
+    // The first attempt reads all calves. The second one folds and searches only the new calf besides the Tip.
     let expected = ["Query", "TransactWriteItems", "Query", "Query", "TransactWriteItems"];
     assert_eq!((operations, items(0), items(3)), (expected.to_vec(), 4, 1));
 }
@@ -281,7 +281,7 @@ async fn a_replica_without_the_newest_calves_hides_no_repeat() {
     let category =
         baskets(log(stack.store()).with_limits(events_max(1)), snapshot(), Cache::none());
     done(&category, &adding(1), Some("k")).await;
-    // All that there are, the newest of two, the two newest of three.
+    // Hides the only calf, then the newest of two, then the two newest of three.
     for hidden in [1, 1, 2] {
         add(&category, "x/1", 1).await;
         let hide = Edit::new(move |answer| {
@@ -289,7 +289,7 @@ async fn a_replica_without_the_newest_calves_hides_no_repeat() {
             items.drain(..hidden);
             answer.as_object_mut().expect("an answer").remove("LastEvaluatedKey");
         });
-        // From the replica, and from two strong reads while the calf is being written.
+        // They are missing on the replica, and in two strong reads while the calf is being written.
         for pass in 0..3 {
             stack.wire.inject("Query", pass, Fault::Reply(hide.clone()));
         }

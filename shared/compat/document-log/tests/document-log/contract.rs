@@ -1,4 +1,4 @@
-//! What every store has to do: writes are all or nothing, and guarded.
+//! The contract of every store: writes are guarded, and all or nothing.
 
 use futures::TryStreamExt;
 use ringfence_core::{Consistency, Envelope, Metadata};
@@ -37,10 +37,10 @@ on_both![
     a_tip_calves_by_count,
     a_tip_calves_by_bytes,
     unfolds_alone_keep_the_version_and_may_calve,
-    what_is_too_large_is_refused_before_it_is_sent,
+    an_append_that_is_too_large_is_refused_before_it_is_sent,
     metadata_is_beside_the_payload,
     any_json_is_a_payload,
-    what_nests_deeper_than_readers_read_is_refused_before_it_is_sent,
+    json_that_is_too_deep_for_readers_is_refused_before_it_is_sent,
 ];
 
 pub(crate) fn events(numbers: std::ops::Range<u64>) -> Vec<Payload> {
@@ -113,7 +113,7 @@ async fn an_append_by_version_is_refused_when_events_came_between<S: Store>(stor
     let first = written(append(&log, None, 0..1).await);
     let second = written(append(&log, Some(&first), 1..3).await);
     assert_eq!(conflict(append(&log, Some(&first), 1..2).await), Some(second.clone()));
-    // Unfolds alone leave the version as it is.
+    // An append of unfolds alone keeps the version.
     let (stream, envelope) = (name("a"), Envelope::default());
     let unfolds = vec![Payload::new("State", Some(json!(1)))];
     let unfold = StreamAppend {
@@ -223,7 +223,7 @@ async fn unfolds_alone_keep_the_version_and_may_calve<S: Store>(store: S) {
     assert_eq!((tip.version, tip.events.len()), (3, 1));
 }
 
-async fn what_is_too_large_is_refused_before_it_is_sent<S: Store>(store: S) {
+async fn an_append_that_is_too_large_is_refused_before_it_is_sent<S: Store>(store: S) {
     let log = log(store).with_encoding(ringfence_document_log::Encoding::Raw);
     let (stream, envelope) = (name("a"), Envelope::default());
     let large = |bytes: usize| vec![Payload::new("X", Some(Value::from("x".repeat(bytes - 43))))];
@@ -295,7 +295,7 @@ async fn any_json_is_a_payload<S: Store>(store: S) {
     assert_eq!(tip.expect("a Tip").events[0].data.json().expect("JSON"), Some(data));
 }
 
-/// A JSON of so many lists and maps in one another.
+/// A JSON with this many nested levels of lists and maps.
 fn nested(levels: usize) -> Value {
     (0..levels).fold(json!(1), |inner, level| match level % 2 {
         0 => json!([inner]),
@@ -303,7 +303,7 @@ fn nested(levels: usize) -> Value {
     })
 }
 
-async fn what_nests_deeper_than_readers_read_is_refused_before_it_is_sent<S: Store>(store: S) {
+async fn json_that_is_too_deep_for_readers_is_refused_before_it_is_sent<S: Store>(store: S) {
     let log = log(store);
     let (stream, deep) = (name("a"), nested(NESTING_MAX + 1));
     let payload = || vec![Payload::new("Deep", Some(deep.clone()))];

@@ -105,7 +105,7 @@ impl Priced {
             let log = log(store.clone()).with_limits(limits).with_encoding(Encoding::Raw);
             Category::new::<Notes>(log, access, cache).expect("each names a note")
         };
-        // With what it knows, each event takes one write.
+        // With a cached state, each event takes one write.
         let category = of(access(), Cache::of(std::num::NonZeroUsize::MIN));
         for _ in 0..events {
             note(&category, Load::Cached).await;
@@ -184,7 +184,7 @@ async fn create() {
     }
 }
 
-/// `of_tip` is what it costs to read the Tip alone, and `write` and `with_snapshot` what it costs to write it.
+/// `of_tip` is the cost of reading only the Tip. `write` and `with_snapshot` are the costs of writing it.
 #[tokio::test]
 async fn a_hundred_events_are_read_and_appended_to() {
     for (limits, of_tip, write, with_snapshot) in

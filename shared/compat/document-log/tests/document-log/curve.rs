@@ -1,4 +1,4 @@
-//! What an append costs by the size at which the Tip calves: the table in `docs/document-log.md`.
+//! The cost of an append by the size at which the Tip calves: the table in `docs/document-log.md`.
 
 use std::fmt::Write as _;
 use std::sync::Mutex;
@@ -23,7 +23,7 @@ const APPENDS: u64 = 1_000;
 /// Sizes at which a Tip calves, in bytes of events.
 const TIPS: [usize; 7] = [512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768];
 
-/// A store of one stream that sums up what writes cost by the documented rules.
+/// A store of one stream that sums up the cost of writes by the documented rules.
 #[derive(Default)]
 struct Priced {
     store: MemoryStore,
@@ -109,8 +109,8 @@ async fn units(tip_bytes: usize, event_bytes: usize, unfold_bytes: usize) -> f64
     units / 1_000.0
 }
 
-/// The head of the table, and each row, or fewer. The default costs less than half of Equinox's Tip where snapshots are
-/// small.
+/// The head of the table, and every `step`th row. With small snapshots, the default costs less than half of Equinox's
+/// Tip.
 async fn table(step: usize) -> (String, Vec<String>) {
     let shapes = [(200, 0), (340, 0), (1_000, 0), (200, 500), (200, 3_000)];
     let default = TIPS.iter().position(|tip| *tip == TipLimits::default().event_bytes_max);

@@ -1,7 +1,7 @@
-//! Tips as the original for .NET, Equinox.DynamoStore 4, writes them according to its source: it leaves out
-//! empty lists and the number of an encoding that is 0. Bodies are as FsCodec 3 makes them according to its source: a union
-//! is an object whose `case` names it, an option without a value is null, and Brotli has the settings of .NET's `Optimal`.
-//! The packages themselves do not run here.
+//! Tips in the form of the original for .NET, Equinox.DynamoStore 4. According to its source, it leaves out empty
+//! lists, and the number of an encoding that is 0. Bodies have the form of FsCodec 3, according to its source: a union
+//! is an object whose `case` names it, an option without a value is null, and Brotli has the settings of .NET's
+//! `Optimal`. The packages themselves do not run here.
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -76,7 +76,7 @@ fn things(count: u32) -> Event {
     Event::Snapshot { items: [(1, count)].into(), closed: false }
 }
 
-/// Adds one thing. Returns how many things there are then, and the stream's version.
+/// Adds one thing. Returns the new number of things, and the stream's version.
 async fn one_more(stack: &Stack, access: fn() -> AccessStrategy<State>) -> (u32, u64) {
     let category = baskets(log(stack.store()), access(), Cache::none());
     let version = add(&category, "x", 9).await;
@@ -101,7 +101,7 @@ async fn a_tip_of_unfolds_alone_is_read_and_appended_to() {
 
 #[tokio::test]
 async fn a_tip_whose_events_are_all_pruned_is_read_and_appended_to() {
-    // Its trim leaves the count of the last append as it was.
+    // A trim by the original does not change the count of the last append.
     let pruned = tip(5, 2, &[], Some(&things(7)));
     assert_eq!(Span::of_image(pruned.clone()).expect("a Tip"), None);
     for (access, expected) in
@@ -164,7 +164,7 @@ async fn a_tip_without_unfolds_is_read_and_appended_to() {
     assert_eq!(skus, [json!(1), json!(2), json!(9)]);
 }
 
-/// What [`PACKED`] holds, as System.Text.Json writes it.
+/// The content of [`PACKED`], in the form of System.Text.Json.
 const ORDER_PAID: &str = r#"{"orderId":"7","paidBy":{"case":"Card","number":"4242","holder":"Jørgen + Ada"},"tips":[{"case":"Cash"},{"case":"Cash"},{"case":"Card","number":"4242","holder":"Ada"}],"note":null}"#;
 /// Packed by the reference implementation of Brotli, which .NET uses, with quality 4 and a window of 22 bits.
 const PACKED: &str = "1bb40000049e9e6da6cafb954be0d78004a19aceb5f6f579c0c5877879ee54f123c1c618d239365ec437fbf0bf7440f1\
@@ -193,7 +193,7 @@ enum Payment {
 }
 
 #[tokio::test]
-async fn brotli_and_unions_of_dotnet_are_read_and_ours_is_as_theirs() {
+async fn brotli_and_unions_of_dotnet_are_read_and_our_brotli_has_the_same_number() {
     let bytes = (0..PACKED.len()).step_by(2).map(|n| u8::from_str_radix(&PACKED[n..n + 2], 16));
     let bytes = bytes.collect::<Result<Vec<u8>, _>>().expect("hexadecimal digits");
     let mut item = tip(1, 1, &[added(1)], None);
@@ -214,7 +214,7 @@ async fn brotli_and_unions_of_dotnet_are_read_and_ours_is_as_theirs() {
         note: None,
     };
     assert_eq!(serde_json::from_value::<OrderPaid>(json).expect("its shape"), expected);
-    // The number of what this crate packs is the one by which .NET unpacks it.
+    // This crate stores the number with which .NET unpacks Brotli.
     let ours = Body::of_bytes(ORDER_PAID.into(), Encoding::Brotli);
     assert_eq!((ours.encoding, ours.bytes.len() < ORDER_PAID.len()), (2, true));
 }

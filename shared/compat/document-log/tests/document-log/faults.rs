@@ -37,7 +37,7 @@ async fn a_lost_answer_is_not_a_conflict() {
 }
 
 #[tokio::test]
-async fn a_write_that_was_lost_or_refused_for_its_rate_is_sent_again() {
+async fn a_lost_or_throttled_write_is_sent_again() {
     each_write_survives(|_| Fault::LostBefore).await;
     each_write_survives(|_| Fault::error("ThrottlingException")).await;
     each_write_survives(|_| Fault::error("InternalServerError")).await;
@@ -53,7 +53,7 @@ async fn another_transaction_on_the_item_is_not_a_conflict() {
 }
 
 #[tokio::test]
-async fn a_calf_that_is_there_says_nothing_while_another_transaction_holds_the_tip() {
+async fn an_existing_calf_is_no_conflict_while_another_transaction_holds_the_tip() {
     each_write_survives(|operation| match operation {
         "TransactWriteItems" => {
             Fault::cancelled(&["ConditionalCheckFailed", "TransactionConflict"])
@@ -64,7 +64,7 @@ async fn a_calf_that_is_there_says_nothing_while_another_transaction_holds_the_t
 }
 
 #[tokio::test]
-async fn a_calf_that_is_there_under_a_tip_that_fits_is_an_error() {
+async fn an_existing_calf_under_the_expected_tip_is_an_error() {
     let stack = Stack::start().await;
     let log = log(stack.store()).with_limits(events_max(1));
     let tip = written(append(&log, None, 0..1).await);
@@ -144,8 +144,7 @@ async fn when_a_store_keeps_refusing_the_error_has_its_reason() {
     ));
 }
 
-/// The first writer's answer is lost, and before it can ask again the second one has appended
-/// `between` to the stream.
+/// The first writer's answer is lost. Before it can send again, the second writer has appended `between` to the stream.
 async fn overtaken(
     envelope: &Envelope,
     fault: Fault,
@@ -154,7 +153,7 @@ async fn overtaken(
     overtaken_and(None, envelope, fault, between).await
 }
 
-/// The same. What the first writer then reads has this fault.
+/// The same, with this fault on the next read of the first writer.
 async fn overtaken_and(
     unread: Option<Fault>,
     envelope: &Envelope,
@@ -178,7 +177,7 @@ async fn overtaken_and(
         envelope,
     });
     let overtake = async {
-        // Its first send has taken effect without an answer by the time it meets at the barrier.
+        // Waits for the first send. The second send of that writer meets at the barrier.
         while stack.take().iter().filter(|e| e.operation == "UpdateItem").count() == 0 {
             tokio::task::yield_now().await;
         }
@@ -201,7 +200,7 @@ async fn overtaken_and(
 }
 
 #[tokio::test]
-async fn where_the_stream_can_not_be_read_again_the_outcome_of_a_lost_write_stays_open() {
+async fn the_outcome_of_a_lost_write_stays_open_if_the_stream_can_not_be_read_again() {
     let unread = Some(Fault::error("AccessDeniedException"));
     let outcome = overtaken_and(unread, &command("c-1"), Fault::LostAfter, 2..3).await;
     assert!(
@@ -211,13 +210,13 @@ async fn where_the_stream_can_not_be_read_again_the_outcome_of_a_lost_write_stay
 }
 
 #[tokio::test]
-async fn an_own_event_below_the_others_is_found() {
-    // It is in a calf after one more event, and after several.
+async fn an_own_event_before_events_of_others_is_found() {
+    // The own event is in a calf after one more event, and after several.
     for end in [3, 5] {
         let outcome = overtaken(&command("c-1"), Fault::LostAfter, 2..end).await;
         assert_eq!(written(outcome.expect("it is settled")).version, 2);
     }
-    // An empty id is stored as none.
+    // An empty id is not stored.
     let mut command = command("c-1");
     command.metadata.insert("correlationId", "").expect("not a key of the log");
     let outcome = overtaken(&command, Fault::LostAfter, 2..3).await;
@@ -225,13 +224,13 @@ async fn an_own_event_below_the_others_is_found() {
 }
 
 #[tokio::test]
-async fn anothers_event_at_its_place_is_a_conflict() {
+async fn an_event_of_another_writer_in_its_place_is_a_conflict() {
     let outcome = overtaken(&command("c-1"), Fault::LostBefore, 1..3).await;
     assert!(matches!(outcome, Ok(StreamAppended::Conflict(Some(_)))), "{outcome:?}");
 }
 
 #[tokio::test]
-async fn the_same_event_without_a_commands_id_leaves_the_outcome_open() {
+async fn an_equal_event_without_the_id_of_a_command_leaves_the_outcome_open() {
     let outcome = overtaken(&Envelope::default(), Fault::LostAfter, 2..3).await;
     assert!(
         matches!(outcome, Err(DocumentError::Store(StoreError::OutcomeUnknown { .. }))),
@@ -320,7 +319,7 @@ async fn an_event_that_is_seen_in_a_calf_and_in_an_old_tip_is_one_event() {
     for n in 2..4 {
         tip = written(append(&log, Some(&tip), n..n + 1).await);
     }
-    // A page on which the calf is there already and the Tip is still the old one.
+    // A page with the new calf and the old Tip.
     let old_tip = crate::requests::json(&old.to_item());
     let torn = Edit::new(move |answer| {
         for item in answer["Items"].as_array_mut().expect("items") {
@@ -353,7 +352,7 @@ async fn a_state_is_never_folded_from_a_gap() {
 }
 
 #[tokio::test]
-async fn a_replica_that_lags_behind_the_cache_is_not_believed() {
+async fn a_replica_that_lags_behind_the_cache_is_ignored() {
     let stack = Stack::start().await;
     let category =
         baskets(log(stack.store()), AccessStrategy::Unoptimized, crate::basket::some_cache());

@@ -48,12 +48,12 @@ async fn only_events_after_the_cached_state_are_read() {
     let exchanges = stack.take();
     let query = &exchanges[1];
     assert_eq!((exchanges.len(), &*query.operation), (2, "Query"));
-    // The Tip has one of the three events that are new, and no calf has fewer than one.
+    // The Tip has one of the three new events, and each calf has at least one.
     assert_eq!(query.answer["Items"].as_array().expect("items").len(), 2);
 }
 
 #[tokio::test]
-async fn a_stale_or_cached_read_asks_nobody_within_its_time() {
+async fn a_stale_or_cached_read_sends_no_request_within_its_time() {
     let stack = Stack::start().await;
     let clock = Clock::fixed(NOW_MS);
     let log = DocumentLog::new(stack.store(), clock.clone());
@@ -83,7 +83,7 @@ async fn an_assumed_empty_stream_is_written_without_a_read() {
     let category = baskets(log(stack.store()), snapshot(), Cache::none());
     let first = transact(&category, "x", Load::Empty, |state| state.add(1, 1)).await;
     assert_eq!((first.version, first.attempts, stack.operations()), (1, 1, vec!["PutItem".into()]));
-    // The refusal brings the Tip, which is all that the second decision needs.
+    // The refusal returns the Tip. The second decision needs nothing else.
     let second = transact(&category, "x", Load::Empty, |state| state.add(2, 1)).await;
     assert_eq!((second.version, second.attempts), (2, 2));
     let operations = stack.operations();
@@ -92,7 +92,7 @@ async fn an_assumed_empty_stream_is_written_without_a_read() {
 }
 
 #[tokio::test]
-async fn a_rejection_rests_on_what_is_acknowledged() {
+async fn a_rejection_rests_on_all_acknowledged_events() {
     let stack = Stack::start().await;
     let cached = baskets(log(stack.store()), snapshot(), some_cache());
     let other = baskets(log(stack.other_store()), snapshot(), Cache::none());
@@ -102,7 +102,7 @@ async fn a_rejection_rests_on_what_is_acknowledged() {
     // The cached state would accept the command; the append shows that it is old.
     let rejected = transact(&cached, "x", Load::Cached, |state| state.add(2, 1)).await;
     assert_eq!((rejected.outcome, rejected.attempts), (Decided::Rejected(Closed), 2));
-    // On the cached state nothing would be written, so the store is asked.
+    // On the cached state, the command would write nothing, so it reads the store.
     let reopen = |_: &State| Ok(vec![Event::Snapshot { items: [].into(), closed: false }]);
     transact(&other, "x", Load::Eventual, reopen).await;
     let done = transact(&cached, "x", Load::Cached, |state| state.ensure(1)).await;
@@ -115,7 +115,7 @@ async fn a_rejection_rests_on_what_is_acknowledged() {
 }
 
 #[tokio::test]
-async fn an_unfold_of_another_version_than_the_tips_is_not_taken() {
+async fn an_unfold_of_another_version_than_the_tip_is_ignored() {
     let store = MemoryStore::default();
     let category = baskets(log(store.clone()), snapshot(), Cache::none());
     for sku in 1..3 {
@@ -125,7 +125,7 @@ async fn an_unfold_of_another_version_than_the_tips_is_not_taken() {
     let tip = category.log().tip(&name("x"), Consistency::Strong, &envelope).await;
     let mut tip = tip.expect("an answer").expect("a Tip");
     assert_eq!(tip.unfolds[0].version, 2);
-    // It says what the state was before the last event.
+    // It has the state before the last event.
     tip.unfolds[0] = Unfold {
         version: 1,
         data: Body::of_json(&json!({ "items": { "1": 1 }, "closed": false }), Encoding::Raw),

@@ -1,5 +1,5 @@
-//! The log in memory and on an embedded DynamoDB: one contract for both, what goes over the wire,
-//! what it costs, what holds when writers race and when requests fail.
+//! The log in memory and on an embedded DynamoDB: one contract for both, the requests, the costs, and the behaviour
+//! when writers race and when requests fail.
 
 extern crate ringfence_core as ringfence; // the derive macros name it so
 

@@ -1,5 +1,5 @@
-//! Interchange with the original, `@equinox-js/dynamo-store`: each reads what the other wrote, and
-//! of two writers at one version exactly one wins.
+//! Interchange with the original, `@equinox-js/dynamo-store`: each reads the items of the other, and exactly one of two
+//! writers at one version wins.
 
 use futures::TryStreamExt;
 use ringfence_core::{Consistency, Envelope};
@@ -16,7 +16,7 @@ use crate::equinox;
 use crate::stack::{Stack, events_max, log, name};
 use crate::streams::image;
 
-/// Races for one version, of each kind.
+/// The number of races for one version, of each kind.
 fn races() -> u64 {
     bound(8, 25)
 }
@@ -37,7 +37,7 @@ fn js(events: &[Event]) -> Vec<Value> {
     events.iter().map(event).collect()
 }
 
-/// Checks that the original reads the same state and version of a stream as we do, by this strategy.
+/// Checks that the original and this crate read the same state and version of a stream with this strategy.
 async fn agree(original: &mut Driver, stack: &Stack, id: &str, strategy: &str) -> State {
     let theirs = original.call("query", json!({ "id": id, "strategy": strategy })).await;
     let access = match strategy {
@@ -56,7 +56,7 @@ async fn agree(original: &mut Driver, stack: &Stack, id: &str, strategy: &str) -
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_reads_what_both_wrote_by_turns() {
+async fn each_reads_events_that_both_wrote_in_turn() {
     let stack = Stack::start().await;
     let Some(mut original) = equinox::start(&stack).await else { return };
     let tips = [
@@ -94,7 +94,7 @@ async fn each_reads_what_both_wrote_by_turns() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_reads_the_others_bodies_in_every_encoding() {
+async fn each_reads_bodies_of_the_other_in_every_encoding() {
     let stack = Stack::start().await;
     let Some(mut original) = equinox::start(&stack).await else { return };
     let many = State { items: (0..200).map(|sku| (sku, sku)).collect(), closed: false };
@@ -123,7 +123,7 @@ async fn each_reads_the_others_bodies_in_every_encoding() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_events_themselves_are_the_same_to_both() {
+async fn both_read_the_same_events() {
     let stack = Stack::start().await;
     let Some(mut original) = equinox::start(&stack).await else { return };
     let category = ours(&stack, events_max(3), AccessStrategy::Unoptimized);
@@ -152,7 +152,7 @@ async fn the_events_themselves_are_the_same_to_both() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_writers_at_one_version_exactly_one_wins() {
+async fn exactly_one_of_two_writers_at_one_version_wins() {
     let stack = Stack::start().await;
     let Some(mut original) = equinox::start(&stack).await else { return };
     // The first write of a stream, an append, and a calving, by either or both.
@@ -233,7 +233,7 @@ async fn the_original_reads_snapshots_of_a_pruned_stream_and_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_originals_stream_images_are_appends() {
+async fn stream_images_of_the_original_are_appends() {
     let stack = Stack::start().await;
     let Some(mut original) = equinox::start(&stack).await else { return };
     let mut stream = stack.stream();

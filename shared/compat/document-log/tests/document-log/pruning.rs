@@ -1,5 +1,4 @@
-//! Pruning: whole calves go first, the oldest before the others, then events in the Tip; and nothing is
-//! reported again.
+//! Pruning: whole calves go first, from the oldest on, then events in the Tip. Nothing is reported again.
 
 use ringfence_aws::wire::{Edit, Fault};
 use ringfence_core::{Consistency, Envelope};
@@ -15,10 +14,10 @@ use crate::on_both;
 use crate::stack::{Stack, events_max, log, name};
 
 on_both![
-    calves_go_whole_and_the_tip_goes_by_the_event,
+    calves_are_pruned_whole_and_the_tip_event_by_event,
     a_snapshot_outlives_its_events,
     a_stream_without_a_tip_is_not_pruned,
-    a_writer_that_knew_the_tip_before_a_trim_brings_nothing_back,
+    a_writer_that_read_the_tip_before_a_trim_brings_nothing_back,
 ];
 
 #[tokio::test]
@@ -38,7 +37,7 @@ async fn events_that_the_prune_has_not_seen_are_not_trimmed() {
 }
 
 #[tokio::test]
-async fn a_trim_that_knew_the_tip_before_an_unfold_keeps_the_unfold() {
+async fn a_trim_that_read_the_tip_before_an_unfold_keeps_the_unfold() {
     let stack = Stack::start().await;
     let (log, envelope, stream) = (log(stack.store()), Envelope::default(), name("a"));
     let before = written(append(&log, None, 0..3).await);
@@ -61,7 +60,7 @@ async fn a_trim_that_knew_the_tip_before_an_unfold_keeps_the_unfold() {
     assert_eq!(left.map(|left| (left.unfolds, left.events.len())), Some((tip.unfolds, 1)));
 }
 
-async fn calves_go_whole_and_the_tip_goes_by_the_event<S: Store>(store: S) {
+async fn calves_are_pruned_whole_and_the_tip_event_by_event<S: Store>(store: S) {
     let (log, envelope) = (log(store).with_limits(events_max(3)), Envelope::default());
     let mut tip = None;
     for n in 0..8 {
@@ -135,7 +134,7 @@ async fn a_lost_answer_to_a_trim_or_a_deletion_changes_nothing() {
     assert!(stack.wire.is_spent());
 }
 
-/// Its calves are what it can be repaired from.
+/// It can be repaired from its calves.
 async fn a_stream_without_a_tip_is_not_pruned<S: Store + Clone>(store: S) {
     let (log, envelope) = (log(store.clone()).with_limits(events_max(2)), Envelope::default());
     let before = written(append(&log, None, 0..2).await);
@@ -150,7 +149,7 @@ async fn a_stream_without_a_tip_is_not_pruned<S: Store + Clone>(store: S) {
     assert_eq!(nothing, Pruned::default());
 }
 
-async fn a_writer_that_knew_the_tip_before_a_trim_brings_nothing_back<S: Store + Clone>(store: S) {
+async fn a_writer_that_read_the_tip_before_a_trim_brings_nothing_back<S: Store + Clone>(store: S) {
     let limited = || log(store.clone()).with_limits(events_max(3));
     let (writer, envelope) = (limited(), Envelope::default());
     let tip = written(append(&writer, None, 0..3).await);

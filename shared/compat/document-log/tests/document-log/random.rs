@@ -1,4 +1,4 @@
-//! Random histories against a list: whatever is written, by whom and with which Tip, is read again.
+//! Compares random histories with a list: reads return every written event, for any writer and any Tip.
 
 use ringfence_aws::Random;
 use ringfence_core::Envelope;
@@ -55,14 +55,14 @@ async fn history<S: Store + Clone>(store: S, seed: u64) {
 }
 
 #[tokio::test]
-async fn what_is_written_is_read_again_in_memory() {
+async fn written_events_are_read_again_in_memory() {
     for seed in 0..bound(40, 150) {
         history(MemoryStore::default(), seed).await;
     }
 }
 
 #[tokio::test]
-async fn what_is_written_is_read_again_on_dynamodb() {
+async fn written_events_are_read_again_on_dynamodb() {
     for seed in 0..bound(3, 6) {
         history(in_process().0, seed).await;
     }

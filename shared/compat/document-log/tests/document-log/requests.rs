@@ -1,4 +1,4 @@
-//! The requests as they are sent.
+//! The exact requests.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aws::Item;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::contract::{append, written};
 use crate::stack::{Stack, TABLE, command, events_max, log, name};
 
-/// An item as the wire has it.
+/// An item in the JSON of requests.
 pub(crate) fn json(item: &Item) -> Value {
     item.iter().map(|(name, value)| (name.clone(), attribute(value))).collect()
 }
@@ -36,7 +36,7 @@ fn types(count: usize) -> Value {
 }
 
 #[tokio::test]
-async fn the_first_append_puts_the_tip_where_there_is_none() {
+async fn the_first_append_puts_the_tip_if_there_is_none() {
     let stack = Stack::start().await;
     let tip = written(append(&log(stack.store()), None, 0..1).await);
     let exchange = &stack.take()[0];
@@ -56,7 +56,7 @@ async fn the_first_append_puts_the_tip_where_there_is_none() {
 }
 
 #[tokio::test]
-async fn a_further_append_sends_only_what_is_new() {
+async fn a_later_append_sends_only_new_events() {
     let stack = Stack::start().await;
     let log = log(stack.store());
     let first = written(append(&log, None, 0..2).await);
@@ -82,7 +82,7 @@ async fn a_further_append_sends_only_what_is_new() {
 }
 
 #[tokio::test]
-async fn a_calving_moves_the_old_and_enters_the_new_in_one_transaction() {
+async fn a_calving_moves_old_events_and_adds_new_ones_in_one_transaction() {
     let stack = Stack::start().await;
     let log = log(stack.store()).with_limits(events_max(2));
     let first = written(append(&log, None, 0..2).await);

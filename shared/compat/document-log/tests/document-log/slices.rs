@@ -1,4 +1,4 @@
-//! Slices on baskets, and their cases: in memory, and on DynamoDB however the state is stored.
+//! Slices on baskets, and their cases: in memory, and on DynamoDB with every access.
 
 use futures::executor::block_on;
 use ringfence_aws::Clock;
@@ -37,7 +37,7 @@ fn one(basket: &str, sku: u32) -> Added {
     Added { basket_id: basket.to_owned(), sku, quantity: 1 }
 }
 
-/// What a decision of a basket writes.
+/// The events that a decision of a basket writes.
 fn written(
     basket: &str,
     sku: u32,
@@ -100,7 +100,7 @@ impl Slice for Ensure {
     }
 }
 
-/// Runs each case on a table of its own, in every access, with calves of one event and without calves.
+/// Runs each case on a new table, with every access, with calves of one event and without calves.
 async fn check<S: Slice<Context = Basket, State = State>>() {
     for limits in [events_max(1), TipLimits::default()] {
         for access in accesses() {
@@ -121,7 +121,7 @@ fn cases_hold_in_memory() {
 }
 
 #[tokio::test]
-async fn cases_hold_on_dynamodb_however_the_state_is_stored() {
+async fn cases_hold_on_dynamodb_with_every_access() {
     check::<Add>().await;
     check::<Ensure>().await;
 }

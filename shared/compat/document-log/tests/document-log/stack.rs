@@ -1,4 +1,4 @@
-//! What every test uses: a table of its own, and the wire to it.
+//! A new table for each test, and the wire to it.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(crate) const TABLE: &str = "documents";
 /// The time of every fixed clock: 2024-06-23T00:00:00Z.
 pub(crate) const NOW_MS: u64 = 1_719_100_800_000;
 
-/// One table and a recorder on the way to it.
+/// One table and a recorder of its requests.
 pub(crate) struct Stack {
     dynamo: Embedded,
     pub(crate) wire: Wire,
@@ -36,7 +36,7 @@ impl Stack {
         DynamoStore::new(self.client.clone(), TABLE)
     }
 
-    /// The same table, past the recorder.
+    /// The same table, without the recorder.
     pub(crate) fn other_store(&self) -> DynamoStore {
         DynamoStore::new(Wire::default().client(self.dynamo.endpoint()), TABLE)
     }
@@ -49,12 +49,12 @@ impl Stack {
         self.dynamo.endpoint()
     }
 
-    /// The requests since the last look.
+    /// The requests since the last call.
     pub(crate) fn take(&self) -> Vec<Exchange> {
         self.wire.take()
     }
 
-    /// The operations since the last look.
+    /// The operations since the last call.
     pub(crate) fn operations(&self) -> Vec<String> {
         self.take().into_iter().map(|exchange| exchange.operation).collect()
     }

@@ -1,4 +1,4 @@
-//! What the table's stream says about appends.
+//! The appends in the images of the table's stream.
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -11,7 +11,7 @@ use crate::basket::{add, baskets, rolling};
 use crate::contract::{append, written};
 use crate::stack::{Stack, events_max, log};
 
-/// The item of an image, as JSON has it.
+/// The item of an image in JSON.
 pub(crate) fn image(json: &Value) -> Item {
     let attributes = json.as_object().expect("an item").iter();
     attributes.map(|(name, value)| (name.clone(), attribute(value))).collect()

@@ -1,4 +1,4 @@
-//! Events of older versions in Equinox's layout, beside those of other writers, in events and in unfolds.
+//! Older versions of events and unfolds in Equinox's layout, beside items of other writers.
 
 use ringfence_core::{Catalog, CatalogError, Consistency, Envelope, EventSchema, prelude::*};
 use ringfence_document_log::{
@@ -26,7 +26,7 @@ fn catalog_of(schemas: Vec<EventSchema>) -> Result<Catalog, CatalogError> {
 on_both![
     each_version_is_read_as_the_newest,
     an_unfold_that_is_an_event_has_its_version,
-    a_newer_version_is_an_error_of_its_own,
+    a_newer_version_is_a_separate_error,
     a_snapshot_of_other_versions_is_read_only_in_place_of_pruned_events,
 ];
 
@@ -69,7 +69,7 @@ fn stream(item: &str) -> StreamName {
     StreamName::new("shelf", item).expect("a name")
 }
 
-/// Appends what a program of that time would.
+/// Appends an event in the form of an earlier program.
 async fn append<S: Store>(store: S, item: &str, event: Payload) -> Batch {
     append_with(store, item, event, Vec::new()).await
 }
@@ -92,7 +92,7 @@ async fn append_with<S: Store>(
     }
 }
 
-/// The event as the program of this number writes it, without the field that the stream's name says.
+/// The event in the form of the program of this number, without the field that the stream's name has.
 fn payload(program: u32, mut event: NewEvent) -> Payload {
     event.data.as_object_mut().expect("an object").remove("itemId");
     let types = schemas(program);
@@ -118,7 +118,7 @@ async fn each_version_is_read_as_the_newest<S: Store + Clone>(store: S) {
         .await
         .expect("a state");
     assert_eq!(known, KNOWN);
-    // As the index and the bus have it.
+    // The event in the form of the index and the bus.
     let stored = TimelineEvent { index: 2, event: tip.events[2].clone() };
     let fed = stored.fed(&stream("i")).expect("an event");
     assert_eq!((fed.version, fed.metadata.iter().count()), (2, 0));
@@ -135,7 +135,7 @@ async fn an_unfold_that_is_an_event_has_its_version<S: Store + Clone>(store: S) 
     assert_eq!(known.expect("a state").0, ["jug for 700"]);
 }
 
-async fn a_newer_version_is_an_error_of_its_own<S: Store + Clone>(store: S) {
+async fn a_newer_version_is_a_separate_error<S: Store + Clone>(store: S) {
     let newer = Payload { version: 4, ..payload(3, newest("i")) };
     append(store.clone(), "i", newer).await;
     let category = shelf(store, AccessStrategy::Unoptimized);
@@ -171,11 +171,11 @@ async fn a_snapshot_of_other_versions_is_read_only_in_place_of_pruned_events<S: 
         let read = raised.query(item, Load::Strong, &envelope, |known| known.0.clone()).await;
         let expected = if version == 4 { state } else { "mug for 400" };
         assert_eq!(read.expect("a state").0, [expected], "{item}");
-        // A state that is in no events is read as it is.
+        // A state without events is read unchanged.
         let rolling = shelf(store.clone(), AccessStrategy::RollingState(Snapshot::named("Kept")));
         let read = rolling.query(item, Load::Strong, &envelope, |known| known.0.clone()).await;
         assert_eq!(read.expect("a state").0, [state]);
-        // If the events are gone, an older state is all that there is. Of a newer one nobody knows what it says.
+        // If the events are gone, a read takes an older state. It can't understand a newer one.
         log(store.clone()).prune(&stream(item), 1, &envelope).await.expect("pruned");
         match known(item).await {
             Ok(known) => assert_eq!((known, version < 4), (vec![state.to_owned()], true), "{item}"),
@@ -185,7 +185,7 @@ async fn a_snapshot_of_other_versions_is_read_only_in_place_of_pruned_events<S: 
             }
         }
     }
-    // The same if the snapshot is an event, as other writers of the layout may have it.
+    // The same holds if the snapshot is an event, which other writers of the layout may write.
     for (item, version, state) in
         [("o", 1, "of version 1"), ("s", 3, "of version 3"), ("n", 4, "of version 4")]
     {

@@ -1,4 +1,4 @@
-//! `verify` names what is wrong with the items of a stream, and readers refuse a hole.
+//! `verify` names the faults of a stream's items, and readers refuse a hole.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
@@ -14,13 +14,13 @@ use crate::on_both;
 use crate::stack::{Stack, TABLE, events_max, log, name};
 
 on_both![
-    a_hole_is_named_and_not_read_over,
-    what_does_not_belong_is_named,
+    a_hole_is_named_and_not_skipped,
+    misplaced_and_spoiled_items_are_named,
     streams_are_listed,
     a_stream_without_a_tip_is_listed
 ];
 
-/// Four calves of two events each, and a Tip of one; the Tip.
+/// Writes four calves of two events each, and a Tip of one event. Returns the Tip.
 async fn nine<S: Store>(store: S) -> Batch {
     let log = log(store).with_limits(events_max(2));
     let mut tip = None;
@@ -30,7 +30,7 @@ async fn nine<S: Store>(store: S) -> Batch {
     tip.expect("nine events")
 }
 
-/// The streams of the table, all of whose items can be read.
+/// The streams of the table. All of its items must be readable.
 async fn listed<S: Store>(log: &DocumentLog<S>) -> Vec<Head> {
     let envelope = Envelope::default();
     let listed: Vec<_> = log.streams(&envelope).try_collect().await.expect("a list");
@@ -41,7 +41,7 @@ async fn problems<S: Store>(store: S) -> Vec<StreamDefect> {
     log(store).verify(&name("a"), &Envelope::default()).await.expect("an answer").problems
 }
 
-async fn a_hole_is_named_and_not_read_over<S: Store + Clone>(store: S) {
+async fn a_hole_is_named_and_not_skipped<S: Store + Clone>(store: S) {
     nine(store.clone()).await;
     assert_eq!(problems(store.clone()).await, []);
     store.delete(&name("a"), 4).await.expect("deleted");
@@ -58,7 +58,7 @@ async fn a_hole_is_named_and_not_read_over<S: Store + Clone>(store: S) {
     }
 }
 
-async fn what_does_not_belong_is_named<S: Store + Clone>(store: S) {
+async fn misplaced_and_spoiled_items_are_named<S: Store + Clone>(store: S) {
     let tip = nine(store.clone()).await;
     // A calf at a wrong key, with events that another calf has too.
     let calf = Batch { key: 5, version: 5, etag: None, ..tip.clone() };
@@ -134,7 +134,7 @@ async fn an_item_of_no_stream_is_listed_beside_the_streams() {
         let put = stack.client.put_item().table_name(TABLE).item("p", text(stream));
         put.item("i", number(0)).item("n", version).send().await.expect("a put");
     }
-    // Also if a page ends after it.
+    // It is listed even if a page ends after it.
     for page in 0..8 {
         stack.wire.inject("Scan", page, Fault::page(1));
     }

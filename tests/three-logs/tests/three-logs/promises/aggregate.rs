@@ -16,7 +16,7 @@ use world::{Fill, NOW_MS, Tabled, envelope, fill, run};
 
 /// Castore can leave versions out.
 #[tokio::test(start_paused = true)]
-async fn a_gap_is_no_event_on_which_a_decision_of_a_dry_run_rests() {
+async fn a_dry_run_does_not_name_a_gap_as_an_event() {
     let (world, clock) = (Tabled::new(), Clock::fixed(NOW_MS));
     run(&world::World::handler(&world, clock.clone(), 0), &fill(&["x"]), None).await;
     let table = AggregateTable::new(world.table.client.clone(), "table", clock.clone());

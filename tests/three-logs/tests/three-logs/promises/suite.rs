@@ -39,9 +39,9 @@ promises![
     a_rejection_leaves_nothing_or_its_events,
     events_are_appended_together_or_not_at_all,
     a_conflict_is_named_and_decided_again,
-    a_warm_handler_never_answers_from_what_it_alone_has_seen,
+    a_warm_handler_never_answers_from_its_memory_alone,
     times_follow_the_boundary_the_clock_and_a_cause_that_is_not_too_far_ahead,
-    a_writer_whose_clock_goes_back_stays_behind_its_own_last_event,
+    a_writer_whose_clock_goes_back_still_writes_after_its_own_last_event,
     a_limit_is_named_and_nothing_is_written,
     an_id_that_makes_no_boundary_is_named,
 ];
@@ -141,11 +141,11 @@ async fn a_conflict_is_named_and_decided_again(world: &impl World) {
     let conflicts: Vec<String> = second.conflicts.iter().map(ToString::to_string).collect();
     assert_eq!(conflicts, [events(&first)[0].partition.clone()]);
     assert_eq!(world.shelf().await.things, ["x", "y", "z"]);
-    // From then on nobody else has written.
+    // Nobody else has written since then.
     assert_eq!(run(&warm, &fill(&["w"]), None).await.attempts, 1);
 }
 
-async fn a_warm_handler_never_answers_from_what_it_alone_has_seen(world: &impl World) {
+async fn a_warm_handler_never_answers_from_its_memory_alone(world: &impl World) {
     let (warm, other) = (world.handler(right(), 9), world.handler(right(), 0));
     run(&warm, &fill(&["x"]), None).await;
     run(&other, &fill(&["y"]), None).await;
@@ -179,7 +179,7 @@ async fn times_follow_the_boundary_the_clock_and_a_cause_that_is_not_too_far_ahe
     assert!(recorded[2] >= late && recorded[3] < too_far, "{recorded:?}");
 }
 
-async fn a_writer_whose_clock_goes_back_stays_behind_its_own_last_event(world: &impl World) {
+async fn a_writer_whose_clock_goes_back_still_writes_after_its_own_last_event(world: &impl World) {
     let clock = Clock::fixed(NOW_MS + 30_000);
     let on = world.handler(clock.clone(), 0);
     let elsewhere = Fill { shelf_id: "b".to_owned(), ..fill(&["x"]) };
@@ -221,7 +221,7 @@ async fn an_id_that_makes_no_boundary_is_named(world: &impl World) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn damage_that_no_writer_of_a_log_does_is_reported() {
+async fn damage_that_no_writer_of_a_log_causes_is_reported() {
     let world = Tabled::new();
     run(&world.handler(right(), 0), &fill(&["x"]), None).await;
     world.verify().await;
@@ -273,7 +273,7 @@ async fn no_attempt_begins_after_the_deadline() {
 
 /// The first read shows nothing, like a stale one.
 #[tokio::test(start_paused = true)]
-async fn a_dry_run_with_a_conflict_writes_nothing_and_costs_what_the_command_costs() {
+async fn a_dry_run_with_a_conflict_writes_nothing_and_costs_as_much_as_the_command() {
     let world = Tabled::new();
     run(&world.handler(right(), 0), &fill(&["x"]), None).await;
     let stale = || {
@@ -305,7 +305,7 @@ async fn a_dry_run_with_a_conflict_writes_nothing_and_costs_what_the_command_cos
 
 /// Some of these answers need no look besides the read.
 #[tokio::test(start_paused = true)]
-async fn a_dry_run_that_would_write_nothing_says_what_was_seen() {
+async fn a_dry_run_of_a_command_without_events_names_what_it_has_seen() {
     let world = Tabled::new();
     run(&world.handler(right(), 0), &fill(&["x"]), None).await;
     let envelope = envelope(&right(), None);

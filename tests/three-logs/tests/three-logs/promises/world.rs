@@ -95,7 +95,7 @@ pub(super) struct Fill {
     #[tag(partition)]
     pub(super) shelf_id: String,
     pub(super) things: Vec<String>,
-    /// The shelf may hold this many then.
+    /// The shelf may hold this many things afterwards.
     pub(super) most: usize,
     /// Whether it leaves an event if there is no room.
     pub(super) tells: bool,
@@ -203,8 +203,8 @@ impl Tabled {
         Self { wire, table: InTable::new(client, "table", Clock::fixed(NOW_MS)) }
     }
 
-    /// Breaks the table as no writer of the log does: a fence counts events that nobody finds, an item is not an event,
-    /// or a Tip's last append is longer than its stream.
+    /// Breaks the table in a way that no writer of the log does: a fence counts events that do not exist, an item is
+    /// not an event, or a Tip's last append is longer than its stream.
     pub(super) async fn spoil(&self) {
         let (keys, of, attribute) = match Tested::KIND {
             LogKind::Dcb => (["id", "position"], ("fence#shelfId:z", 0), "cnt#Put"),
