@@ -199,7 +199,7 @@ impl Found {
                 self.add(place, DifferenceKind::Reformed { from, to });
             }
             (None, Some(new)) => {
-                let (from, to) = (format!("no {what}"), format!("{what} `{new}`"));
+                let (from, to) = ("none".to_owned(), format!("{what} `{new}`"));
                 self.add(place, DifferenceKind::Reformed { from, to });
             }
             (Some(old), None) => self.widened(place, format!("need not have {what} `{old}`")),

@@ -146,8 +146,8 @@ impl Place {
             Some("array") => {
                 self.only(words, &["items", "minItems", "maxItems"])?;
                 // A list without elements has none.
-                let has_items = words.contains_key("items");
-                let item = if has_items { self.inside(words, "items")? } else { Shape::Any };
+                let is_empty = number("maxItems") == Some(0) && !words.contains_key("items");
+                let item = if is_empty { Shape::Any } else { self.inside(words, "items")? };
                 let item = Box::new(item);
                 Ok(Shape::List { item, min: min("minItems"), max: number("maxItems") })
             }

@@ -109,7 +109,7 @@ impl Compared<'_> {
             ("Policies", _) => self.policies(is, was, any),
             // These are streams of logs that this stack does not have.
             ("Events", Some(way_out)) if without(is, any.unwrap_or(&nothing)).is_none() => {
-                vec![Change::Lost(format!("{name} of {id}: they lack something: {way_out}"))]
+                vec![Change::Lacks(format!("{name} of {id}: they lack something: {way_out}"))]
             }
             (_, Some(_)) if any == Some(is) => Vec::new(),
             (_, Some(way_out)) => lost(way_out),
