@@ -64,6 +64,7 @@ fn errors(file: &str, library: &Path) -> String {
     let output = compiler.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success(), "{file} is accepted: {said}");
+    assert!(!said.contains("unlinked crate"), "{file} does not find the library: {said}");
     // After that, the compiler only gives hints about more output.
     let (errors, _) = said.split_once("\n\nerror: aborting").expect("a count of errors");
     errors.lines().map(line).collect()

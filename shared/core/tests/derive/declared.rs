@@ -1,7 +1,7 @@
 //! Mistakes in declarations, which the macros find.
 
 mod composite_with_a_list {
-    #[derive(ringfence_core::Event)]
+    #[derive(ringfence::Event)]
     #[event(read_as_composite)]
     struct Placed {
         #[tag(partition)]
@@ -11,7 +11,7 @@ mod composite_with_a_list {
 }
 
 mod computed_tag_of_all_variants {
-    #[derive(ringfence_core::Command)]
+    #[derive(ringfence::Command)]
     #[tag(key = "seat", value = format!("{flight}/{row}"))]
     enum Seat {
         Take { flight: String, row: u16 },
@@ -20,7 +20,7 @@ mod computed_tag_of_all_variants {
 }
 
 mod computed_tag_without_a_value {
-    #[derive(ringfence_core::Command)]
+    #[derive(ringfence::Command)]
     #[tag(key = "seat", cross_partition)]
     struct Take {
         flight: String,
@@ -29,14 +29,14 @@ mod computed_tag_without_a_value {
 }
 
 mod event_without_partition {
-    #[derive(ringfence_core::Event)]
+    #[derive(ringfence::Event)]
     struct Placed {
         order_id: String,
     }
 }
 
 mod key_is_not_camel_case {
-    #[derive(ringfence_core::Command)]
+    #[derive(ringfence::Command)]
     struct Place {
         #[tag(key = "Order-Id")]
         order: String,
@@ -44,7 +44,7 @@ mod key_is_not_camel_case {
 }
 
 mod partition_is_a_list {
-    #[derive(ringfence_core::Event)]
+    #[derive(ringfence::Event)]
     struct Placed {
         #[tag(partition)]
         order_ids: Vec<String>,
@@ -52,14 +52,14 @@ mod partition_is_a_list {
 }
 
 mod reads_a_tuple {
-    #[derive(ringfence_core::Reads)]
+    #[derive(ringfence::Reads)]
     enum Consumed {
         OrderPlaced(String),
     }
 }
 
 mod serde_of_a_type {
-    use ringfence_core::prelude::*;
+    use ringfence::prelude::*;
 
     #[derive(Event)]
     #[serde(default)]
@@ -81,7 +81,7 @@ mod serde_of_a_type {
 }
 
 mod skip_of_a_plain_field {
-    #[derive(ringfence_core::Command)]
+    #[derive(ringfence::Command)]
     struct Place {
         #[tag(skip)]
         order: String,
@@ -89,7 +89,7 @@ mod skip_of_a_plain_field {
 }
 
 mod strong_alone {
-    #[derive(ringfence_core::Event)]
+    #[derive(ringfence::Event)]
     struct Placed {
         #[tag(partition, strong)]
         order_id: String,
@@ -97,7 +97,7 @@ mod strong_alone {
 }
 
 mod tag_on_a_plain_field {
-    #[derive(ringfence_core::Command)]
+    #[derive(ringfence::Command)]
     struct Place {
         #[tag(partition)]
         order: String,
@@ -105,13 +105,13 @@ mod tag_on_a_plain_field {
 }
 
 mod unknown_event_option {
-    #[derive(ringfence_core::Event)]
+    #[derive(ringfence::Event)]
     #[event(counted)]
     struct Placed {}
 }
 
 mod unknown_tag_option {
-    #[derive(ringfence_core::Command)]
+    #[derive(ringfence::Command)]
     struct Place {
         #[tag(partitioned)]
         order_id: String,
@@ -119,7 +119,7 @@ mod unknown_tag_option {
 }
 
 mod value_on_a_field {
-    #[derive(ringfence_core::Command)]
+    #[derive(ringfence::Command)]
     struct Take {
         #[tag(key = "seat", value = format!("{flight}/{row}"))]
         flight: String,
@@ -128,40 +128,48 @@ mod value_on_a_field {
 }
 
 mod writes_fields {
-    #[derive(ringfence_core::Writes)]
+    #[derive(ringfence::Writes)]
     enum Written {
         Placed { order_id: String },
     }
 }
 
 mod stored_as_no_name {
-    #[derive(ringfence_core::Event)]
+    #[derive(ringfence::Event)]
     #[event(stored_as = "Order Placed")]
     struct Placed {}
 }
 
 mod upcast_is_missing {
-    #[derive(ringfence_core::Event)]
+    #[derive(ringfence::Event)]
     #[event(version = 3)]
     #[upcast(1 = Ok)]
     struct Placed {}
 }
 
 mod upcast_of_another_version {
-    #[derive(ringfence_core::Event)]
+    #[derive(ringfence::Event)]
     #[event(version = 3)]
     #[upcast(2 = Ok, 1 = Ok)]
     struct Placed {}
 }
 
 mod upcast_without_a_version {
-    #[derive(ringfence_core::Event)]
+    #[derive(ringfence::Event)]
     #[upcast(1 = Ok)]
     struct Placed {}
 }
 
+mod option_that_a_function_reads {
+    #[derive(ringfence::Command)]
+    struct Place {
+        #[serde(deserialize_with = "read")]
+        at: Option<u64>,
+    }
+}
+
 mod version_zero {
-    #[derive(ringfence_core::Event)]
+    #[derive(ringfence::Event)]
     #[event(version = 0)]
     struct Placed {}
 }

@@ -1,7 +1,7 @@
 //! Values that no tag has, which the compiler finds once the macros are done.
 
 mod computed_tag_with_several_values {
-    #[derive(ringfence_core::Event)]
+    #[derive(ringfence::Event)]
     #[tag(partition, key = "seat", value = seats(flight, rows))]
     struct Taken {
         flight: String,
@@ -14,7 +14,7 @@ mod computed_tag_with_several_values {
 }
 
 mod tag_of_a_type_without_text {
-    #[derive(ringfence_core::Command)]
+    #[derive(ringfence::Command)]
     struct Place {
         order_id: f64,
     }

@@ -1,7 +1,7 @@
 //! Only a catalog makes an event that can be decoded. A retired type can't be written.
 
-use ringfence_core::prelude::*;
-use ringfence_core::SequencedEvent;
+use ringfence::prelude::*;
+use ringfence::SequencedEvent;
 
 #[derive(Reads)]
 enum Consumed {

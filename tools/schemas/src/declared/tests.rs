@@ -246,6 +246,13 @@ enum Either {
     Text(String),
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only the shape matters")]
+enum OfNull {
+    Nothing(()),
+    Number(u8),
+}
+
 fn part() -> Value {
     let sizes = json!({
         "type": "object",
@@ -270,6 +277,11 @@ fn an_enum_is_a_choice_or_one_of_several_objects() {
     check::<Way>(way.clone());
     check::<Either>(json!({ "anyOf": [integer(0, 255), string()] }));
     check::<Marked>(object(json!({ "way": way, "value": {} }), &["value", "way"]));
+    let [nothing, number] = [json!({ "type": "null" }), integer(0, 255)];
+    check::<OfNull>(json!({ "anyOf": [
+        object(json!({ "Nothing": nothing }), &["Nothing"]),
+        object(json!({ "Number": number }), &["Number"]),
+    ] }));
     let items = [integer(0, 255), integer(0, 255)];
     let pair = json!({ "type": "array", "prefixItems": items, "minItems": 2, "maxItems": 2 });
     check::<Untagged>(json!({ "oneOf": [

@@ -232,6 +232,19 @@ fn the_parts_of_a_team_in_an_old_template_are_kept_or_named() {
         "comments before what is kept"
     );
     assert_eq!(written(&taken.text, &application.stack, &place, None).unwrap(), taken.text);
+    // A narrower permission is not taken for the role's own wide one, and a second policy has another name.
+    let narrow = "              - { Sid: Narrow, Effect: Allow, Action: dynamodb:UpdateItem, Resource: !GetAtt EventTableArn.Value,\n                  \
+                  Condition: { StringEquals: { a: b } } }\n";
+    let (head, role) = taken.text.split_once("\n  DcbLogRole:").unwrap();
+    let statement = "              - Sid: ReadEvents\n";
+    let role = role.replacen(statement, &format!("{narrow}{statement}"), 1);
+    let again = format!("{head}\n  DcbLogRole:{role}");
+    let again = json_of(&adopted(&again, &application.stack, &place).unwrap().text);
+    let policies =
+        ["DcbLogRoleOwn", "DcbLogRoleOwn2"].map(|id| &again["Resources"][id]["Properties"]);
+    assert_ne!(policies[0]["PolicyName"], policies[1]["PolicyName"]);
+    assert_eq!(policies[1]["PolicyDocument"]["Statement"][0]["Sid"], "Narrow");
+    assert!(!again["Resources"]["DcbLogRole"].to_string().contains("UpdateItem"));
     // The lines do not show where the entries begin.
     let old = old.replacen("\nOutputs:\n", "\n\nOutputs:\n    Ours: { Value: x }\nOld:\n", 1);
     let error = adopted(&old, &application.stack, &place).unwrap_err().to_string();
