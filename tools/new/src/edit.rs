@@ -9,10 +9,20 @@ fn insert_sorted(text: &str, line: &str, key: impl Fn(&str) -> Option<String>) -
     let lines: Vec<&str> = text.lines().collect();
     let keys: Vec<_> = lines.iter().map(|line| key(line)).collect();
     let later = keys.iter().position(|key| key.as_ref().is_some_and(|key| *key > own));
+    let later = later.map(|at| begin_of(&lines, at));
     let after_last = || keys.iter().rposition(Option::is_some).map(|last| last + 1);
     let at = later.or_else(after_last)?;
     let lines = [&lines[..at], &[line], &lines[at..]].concat();
     Some(lines.join("\n") + "\n")
+}
+
+/// Where the attributes and comments begin that belong to a line.
+fn begin_of(lines: &[&str], at: usize) -> usize {
+    let belongs = |at: &usize| {
+        let line = lines[*at].trim_start();
+        line.starts_with("#[") || (line.starts_with("//") && !line.starts_with("//!"))
+    };
+    (0..at).rev().take_while(belongs).last().unwrap_or(at)
 }
 
 /// Whether the text has this name, and not only as a part of other names.
@@ -22,8 +32,11 @@ pub(crate) fn names(text: &str, name: &str) -> bool {
 
 /// The text with more at its end, before its tests.
 pub(crate) fn append(text: &str, more: &str) -> String {
-    let end = text.find("\n#[cfg(test)]").unwrap_or(text.len());
-    format!("{}{more}{}", &text[..end], &text[end..])
+    let lines: Vec<_> = text.split_inclusive('\n').collect();
+    let tests = lines.iter().position(|line| line.starts_with("#[cfg(test)]"));
+    let Some(tests) = tests else { return format!("{text}{more}") };
+    let (before, tests) = lines.split_at(begin_of(&lines, tests));
+    format!("{}\n{more}\n{}", before.concat().trim_end(), tests.concat())
 }
 
 /// Adds `pub mod <module>;` to the modules of a crate.
@@ -161,4 +174,16 @@ fn end_of_block(text: &str) -> Option<usize> {
         }
     }
     None
+}
+
+#[test]
+fn nothing_comes_between_an_item_and_its_attributes_and_comments() {
+    let text = "mod a;\n/// Only in tests.\n#[cfg(test)]\nmod c;\n";
+    let expected = "mod a;\npub mod b;\n/// Only in tests.\n#[cfg(test)]\nmod c;\n";
+    assert_eq!(add_module(text, "b").unwrap(), expected);
+    assert_eq!(add_module("//! A.\nmod b;\n", "a").unwrap(), "//! A.\npub mod a;\nmod b;\n");
+    let text = "struct A;\n\n/// Only in tests.\n#[cfg(test)]\nmod tests;\n";
+    let expected = "struct A;\n\nstruct B;\n\n/// Only in tests.\n#[cfg(test)]\nmod tests;\n";
+    assert_eq!(append(text, "\nstruct B;\n"), expected);
+    assert_eq!(append("struct A;\n", "\nstruct B;\n"), "struct A;\n\nstruct B;\n");
 }

@@ -172,6 +172,9 @@ impl Found {
                 _ => {}
             }
         }
+        let found = entries(body)?;
+        let gone = fresh.keys().filter(|id| is_marked && !found.contains_key(id)).map(flow);
+        self.lost.extend(gone.map(|id| format!("{name}: {id} is gone, and the list needs it")));
         Ok(())
     }
 

@@ -48,6 +48,10 @@ pub(super) fn changes(
             let mut all = compared(whole, written, any);
             if let Some((found, fresh)) = maps("Properties") {
                 all.extend(compared(found, fresh, any.get("Properties").unwrap_or(any)));
+            } else if fresh.get("Properties").is_some() {
+                all.push(Change::Lost(format!(
+                    "Properties of {id} are gone, and the list needs them"
+                )));
             }
             all
         }
@@ -90,7 +94,7 @@ impl Compared<'_> {
             }];
         };
         let nothing = Value::Mapping(Mapping::new());
-        match (name, way_out(self.section, name)) {
+        let mut all = match (name, way_out(self.section, name)) {
             _ if was == Some(is) => Vec::new(),
             ("Environment", None) => {
                 // Variables that the list gives to other stacks, for logs that this one does not have, are not a
@@ -117,7 +121,34 @@ impl Compared<'_> {
                 Some((_, key)) => self.list(name, key, is, was),
                 None => vec![set(is.clone())],
             },
-        }
+        };
+        all.extend(was.into_iter().flat_map(|was| self.gone(name, is, was)));
+        all
+    }
+
+    /// The parts of what is written that are gone. No setting leaves them out.
+    fn gone(&self, name: &str, is: &Value, was: &Value) -> Vec<Change> {
+        let list = LISTS.iter().find(|(list, _)| *list == name);
+        let gone: Vec<_> = match (name, list) {
+            ("Environment" | "Metadata", _) => {
+                let mut gone = Vec::new();
+                lacking(was, is, &mut gone);
+                gone
+            }
+            ("Policies", _) => {
+                let found = statements(is).unwrap_or_default();
+                let written = statements(was).unwrap_or_default().into_iter();
+                written.filter(|statement| !is_covered(statement, &found)).map(flow).collect()
+            }
+            (_, Some((_, key))) => {
+                let found = is.as_sequence().map(Vec::as_slice).unwrap_or_default();
+                let names = was.as_sequence().into_iter().flatten().filter_map(|it| it.get(key));
+                names.filter(|of| of_name(found, key, of).is_none()).map(flow).collect()
+            }
+            _ => Vec::new(),
+        };
+        let line = |gone| format!("{name} of {}: {gone} is gone, and the list needs it", self.id);
+        gone.into_iter().map(|gone| Change::Lacks(line(gone))).collect()
     }
 
     /// The items of a list that are not written.
@@ -158,6 +189,16 @@ impl Compared<'_> {
         let role = || self.id.to_owned();
         own.map(|statement| Change::Statement { role: role(), statement: statement.clone() })
             .collect()
+    }
+}
+
+/// Adds the names in a map, and in the maps in it, that another one does not have.
+fn lacking(map: &Value, other: &Value, names: &mut Vec<String>) {
+    for (name, value) in map.as_mapping().into_iter().flatten() {
+        match other.get(name) {
+            Some(other) => lacking(value, other, names),
+            None => names.push(flow(name)),
+        }
     }
 }
 

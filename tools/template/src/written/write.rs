@@ -12,6 +12,7 @@ use super::error::WriteError;
 use super::flow::flow;
 use super::grants::{self, Grants};
 use super::line_ends::in_its_line_ends;
+use super::policy::statements;
 use super::settings;
 use super::source::{SECTIONS, Source, StackPlace, role_of, table_of};
 use super::variables::{Statement, statements_of};
@@ -131,11 +132,24 @@ impl Source<'_> {
                 .as_deref()
                 .and_then(|role| role.strip_prefix("!GetAtt ")?.strip_suffix(".Arn"));
             let Some(role) = role else { continue };
+            let written = resources.get(role).and_then(|of| of.get("Properties")?.get("Policies"));
+            let written = written.and_then(statements).unwrap_or_default();
+            let sids: Vec<_> = written.iter().filter_map(|it| it.get("Sid")?.as_str()).collect();
             let all = roles.entry(role.to_owned()).or_default();
             for statement in
                 statements_of(&self.settings.variables(&flow(id)), has_identity, is_resource)
             {
-                if all.iter().all(|it| it.sid != statement.sid) {
+                let same = all.iter().find(|it| it.sid == statement.sid);
+                let is_other = same.is_some_and(|same| same.text != statement.text);
+                if is_other || sids.contains(&&*statement.sid) {
+                    return Err(WriteError::Settings(format!(
+                        "the variables of {} need a statement {} in {role}, which has another one of that name: give the \
+                         variable another name, or write an AWS::IAM::RolePolicy of your own for it",
+                        flow(id),
+                        statement.sid
+                    )));
+                }
+                if same.is_none() {
                     all.push(statement);
                 }
             }

@@ -251,6 +251,38 @@ fn the_parts_of_a_team_in_an_old_template_are_kept_or_named() {
     assert!(error.contains("each entry of Outputs has to begin on a line of its own"), "{error}");
 }
 
+#[test]
+fn a_part_that_is_gone_between_the_marks_is_named_before_it_is_written_again() {
+    let application = starter();
+    let (today, place) = read(&application);
+    for (from, to, said) in [
+        (
+            "                  Resource: !GetAtt ViewTableArn.Value }\n\n  # ---- Commands",
+            "                  Resource: !GetAtt ViewTableArn.Value, Condition: { Bool: { a: b } } }\n\n  # ---- Commands",
+            "Policies of QueryViewsRole: { Sid: ReadRows, ",
+        ),
+        (
+            "        Variables: { EVENT_BUS: !Ref EventTopic, ",
+            "        Variables: { ",
+            "Environment of PublishEvents: EVENT_BUS is gone",
+        ),
+        (
+            "        JWT_ISSUERS: !Ref JwtIssuers\n",
+            "",
+            "Environment of Function: JWT_ISSUERS is gone",
+        ),
+        ("\n  RowsParked:\n", "\n  RowsParked2:\n", "Resources: RowsParked is gone"),
+    ] {
+        let text = today.replacen(from, to, 1);
+        assert_ne!(text, today, "{from}");
+        let lost = adopted(&text, &application.stack, &place).unwrap().lost;
+        assert!(lost.iter().any(|line| line.starts_with(said)), "{said}: {lost:?}");
+        let written = written(&text, &application.stack, &place, None).unwrap();
+        let lines = edits(&text, &written).unwrap();
+        assert!(lines.iter().any(|line| line.starts_with(said)), "{said}: {lines:?}");
+    }
+}
+
 /// A stack from before templates were written, with its own bucket, parameter and setting. The command line describes
 /// this step: `ringfence template --adopt`.
 #[test]

@@ -250,6 +250,19 @@ fn a_role_may_do_what_the_variables_of_its_functions_need_and_a_condition_is_kno
                 .clone()
         }
     };
+    let twice = |settings: &str| {
+        let table = format!("Metadata:\n  Ringfence:\n    {settings}\n\nParameters:\n");
+        let text = read(&application).0.replacen("Parameters:\n", &table, 1);
+        written(&text, &application.stack, &place, None).unwrap_err().to_string()
+    };
+    for settings in [
+        "TakeOrder: { Environment: { Variables: { DATA_BUCKET: one } } }\n    \
+         OfferProduct: { Environment: { Variables: { DATA_BUCKET: two } } }",
+        "TakeOrder: { Environment: { Variables: { X_PARAMETER: !Ref Events } } }",
+    ] {
+        let error = twice(settings);
+        assert!(error.contains("in DcbLogRole, which has another one of that name"), "{error}");
+    }
     let of_slices = statements("DcbLogRole");
     assert_eq!(of_slices("KeepIn"), json!({ "!Sub": "${In.Arn}/*" }));
     // Not a resource of this template, so it is a parameter with the bucket's name.
