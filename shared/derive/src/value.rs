@@ -16,7 +16,8 @@ pub(crate) fn value(item: &DeriveInput) -> Result<TokenStream> {
         _ => None,
     };
     let given = serde_options(&item.attrs)?;
-    let rename = rename.filter(|rename| !given.iter().any(|meta| meta.path().is_ident(rename)));
+    let has = |name: &str| given.iter().any(|meta| meta.path().is_ident(name));
+    let rename = rename.filter(|rename| !has(rename));
     let rename = rename.map(|rename| {
         let rename = format_ident!("{rename}");
         quote!(#[serde(#rename = "camelCase")])
@@ -31,8 +32,8 @@ pub(crate) fn value(item: &DeriveInput) -> Result<TokenStream> {
     }
     let text = item.ident.to_string();
     let declared = declared(&item.ident, &bare.ident);
-    // A mirror of a generic type would need the bounds of its derive. Its comments may be seen.
-    let (also, mirror) = match item.generics.params.is_empty() {
+    // A mirror of a generic type would need the bounds of its derive, and one with `default` the type's own `Default`.
+    let (also, mirror) = match item.generics.params.is_empty() && !has("default") {
         false => (
             quote!(#[derive(::ringfence::__private::schemars::JsonSchema)]
                    #[schemars(crate = "::ringfence::__private::schemars")]),

@@ -253,6 +253,13 @@ enum OfNull {
     Number(u8),
 }
 
+#[ringfence::value]
+#[derive(Default)]
+#[serde(default)]
+struct Counted {
+    units_sold: u8,
+}
+
 fn part() -> Value {
     let sizes = json!({
         "type": "object",
@@ -277,6 +284,7 @@ fn an_enum_is_a_choice_or_one_of_several_objects() {
     check::<Way>(way.clone());
     check::<Either>(json!({ "anyOf": [integer(0, 255), string()] }));
     check::<Marked>(object(json!({ "way": way, "value": {} }), &["value", "way"]));
+    check::<Counted>(object(json!({ "unitsSold": integer(0, 255) }), &[]));
     let [nothing, number] = [json!({ "type": "null" }), integer(0, 255)];
     check::<OfNull>(json!({ "anyOf": [
         object(json!({ "Nothing": nothing }), &["Nothing"]),
