@@ -1,4 +1,4 @@
-//! The state of all decisions about accounts: who has which username, and who had it.
+//! The state of all decisions about accounts: the present and the former holders of usernames.
 
 use std::collections::BTreeMap;
 

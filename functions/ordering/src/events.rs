@@ -28,7 +28,7 @@ impl TagValue for Item {
 }
 
 /// A product of the catalog is copied to ordering, for the first time or after a change. Orders depend on it, and not
-/// on the product's other events, of which each order adds one.
+/// on the product's other events. Each order adds such an event.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[event(fenced)]
 pub struct CatalogProductSynced {
@@ -47,7 +47,7 @@ pub struct OrderPlaced {
     #[tag(skip)]
     pub customer_id: CustomerId,
     pub product_ids: Vec<ProductId>,
-    /// How many units, for products of which the customer gave a number.
+    /// The units of a product, if the customer gave a number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub quantities: BTreeMap<ProductId, NonZeroU32>,
 }

@@ -3,7 +3,7 @@
 use crate::Money;
 use ringfence::prelude::*;
 
-/// What decisions about a payment read. All of it is in the order's partition. So if a payment and a cancellation meet,
+/// Decisions about a payment read these events, all in the order's partition. So if a payment and a cancellation meet,
 /// one comes first, and the decision about the other sees it.
 #[derive(Reads)]
 pub enum Consumed {

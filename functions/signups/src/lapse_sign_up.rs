@@ -16,7 +16,7 @@ pub struct LapseSignUp {
     pub otp: Otp,
 }
 
-/// What the decision and the due read.
+/// The decision and the due read these events.
 #[derive(Reads)]
 pub enum Consumed {
     SignUpInitiated {

@@ -50,7 +50,7 @@ pub(crate) fn value(item: &DeriveInput) -> Result<TokenStream> {
                     #[derive(__schemars::JsonSchema)]
                     #[schemars(crate = "::ringfence::__private::schemars", rename = #text)]
                     #rename
-                    #[allow(dead_code)]
+                    #[allow(dead_code)] // only its shape is used
                     #bare
 
                     #declared

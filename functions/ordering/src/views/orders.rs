@@ -17,7 +17,7 @@ pub enum Consumed {
         order_id: OrderId,
         customer_id: CustomerId,
         product_ids: Vec<ProductId>,
-        /// Only products of which the order has a quantity.
+        /// Products without a quantity are not in it.
         #[serde(default)]
         quantities: BTreeMap<ProductId, NonZeroU32>,
         #[time]

@@ -48,7 +48,7 @@ impl Mode {
     }
 }
 
-/// What happens to a claim whose lease is over.
+/// The fate of a claim after its lease has ended.
 #[ringfence::value]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]

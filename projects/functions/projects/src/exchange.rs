@@ -1,7 +1,7 @@
 //! The segments of an export: the lines of one project, as files whose names say what is in them.
 //!
 //! A segment is `<project>/<last>-<first>-<sha256>.jsonl`: the checkpoints of its last and its first line, with 19
-//! digits, and the hash of its bytes. There is no list of segments. So if two exporters run at once, or one begins
+//! digits, and the hash of its bytes. Nobody keeps a list of segments. So if two exporters run at once, or one begins
 //! again, they only write the same lines again, in the same segments or in overlapping ones. A reader lists the
 //! segments that sort after its last line, and skips lines that it has.
 

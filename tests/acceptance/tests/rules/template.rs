@@ -80,7 +80,7 @@ fn every_mapping_keeps_what_it_gives_up_and_is_counted() {
 
 /// An answer may wait for ten seconds. Without a limit, readers could take all concurrent functions of the account.
 #[test]
-fn functions_that_wait_for_readers_have_reserved_concurrency_that_a_parameter_switches_off() {
+fn a_parameter_switches_off_the_reserved_concurrency_of_functions_that_wait() {
     for template in templates() {
         let functions = resources(&template, "AWS::Serverless::Function");
         let (name, condition) = ("QueryViewsConcurrency", "HasQueryViewsConcurrency");

@@ -207,7 +207,7 @@ fn a_wrong_setting_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn a_role_may_do_what_the_variables_of_its_functions_need_and_a_condition_is_known_to_all() {
+fn roles_allow_the_uses_of_variables_and_all_references_know_conditions() {
     let application = starter();
     let (text, place) = read(&application);
     let table = "Metadata:
