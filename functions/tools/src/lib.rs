@@ -4,7 +4,6 @@
 
 use std::process::ExitCode;
 
-mod deadlines;
 mod walk;
 
 pub use walk::walk;

@@ -2,15 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, SharedCredentialsProvider};
+use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_runtime_api::client::interceptors::Intercept;
+use aws_smithy_runtime_api::client::interceptors::context::{
+    BeforeDeserializationInterceptorContextRef, BeforeTransmitInterceptorContextRef,
+};
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::config_bag::ConfigBag;
 use aws_types::SdkConfig;
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
+use crate::Clock;
 use crate::trust::{BundleError, CA_BUNDLE, Trust};
 
 /// A connection within one Region takes a few milliseconds. If it takes longer, the path is broken.
@@ -93,12 +102,47 @@ pub fn client_of(config: &SdkConfig) -> Client {
     Client::from_conf(config.build())
 }
 
-/// Opens the connection, with credentials and TLS, so the first command need not wait for it. Any answer is enough,
-/// even a refusal: the call needs no permission and reads no table.
-pub async fn open(client: &Client) {
-    if let Err(error) = client.describe_endpoints().send().await {
+/// Opens the connection, with credentials and TLS, so the first command need not wait for it, and sets the clock right.
+/// Any answer is enough, even a refusal: the call needs no permission and reads no table.
+pub async fn open(client: &Client, clock: &Clock) {
+    let opening = Opening { clock: clock.of_requests(), sent_ms: AtomicU64::default() };
+    let request = client.describe_endpoints().customize().interceptor(opening);
+    if let Err(error) = request.send().await {
         let known = error.raw_response().is_some();
         tracing::debug!(answered = known, "the request that opens the connection failed");
+    }
+}
+
+/// Takes the store's time from the answer to a request of the SDK.
+#[derive(Debug)]
+struct Opening {
+    clock: Clock,
+    sent_ms: AtomicU64,
+}
+
+impl Intercept for Opening {
+    fn name(&self) -> &'static str {
+        "Opening"
+    }
+
+    fn read_before_transmit(
+        &self,
+        _: &BeforeTransmitInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        self.sent_ms.store(self.clock.machine_ms(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn read_after_transmit(
+        &self,
+        context: &BeforeDeserializationInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        self.clock.hear(self.sent_ms.load(Ordering::Relaxed), context.response());
+        Ok(())
     }
 }
 

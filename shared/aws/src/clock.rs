@@ -1,14 +1,22 @@
 //! Only this module reads the clock and makes random numbers, so tests can control both.
+//!
+//! The machine's clock may be wrong, and the store's is the one that all machines see. So each answer of DynamoDB sets
+//! this machine's clock right, by its `Date`. Within the second that a `Date` leaves open, the machine's own clock
+//! counts.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_types::DateTime;
 use aws_smithy_types::date_time::Format;
 use ringfence_core::is_followed;
 use tokio::time::Instant;
 use uuid::Uuid;
+
+/// How far the store's clock is ahead of this machine's. The process has one, because a machine has one clock.
+static OF_THIS_MACHINE: Ahead = Ahead::new();
 
 /// The source of time for an adapter. Clones share the time that a test sets.
 #[derive(Clone, Debug, Default)]
@@ -16,10 +24,12 @@ pub struct Clock {
     fixed_ms: Option<Arc<AtomicU64>>,
     /// If set, a fixed clock runs from this moment on, with tokio's time.
     since: Option<Instant>,
+    /// A fixed clock with this is the clock of a machine that a test makes up.
+    made_up: Option<Arc<Ahead>>,
 }
 
 impl Clock {
-    /// The machine's clock.
+    /// The machine's clock, as the answers of DynamoDB have set it right.
     #[must_use]
     pub fn system() -> Self {
         Self::default()
@@ -28,13 +38,45 @@ impl Clock {
     /// A clock that stands at `ms` since the Unix epoch until [`Clock::set`] moves it.
     #[must_use]
     pub fn fixed(ms: u64) -> Self {
-        Self { fixed_ms: Some(Arc::new(AtomicU64::new(ms))), since: None }
+        Self { fixed_ms: Some(Arc::new(AtomicU64::new(ms))), ..Self::default() }
     }
 
     /// A clock that shows `ms` now and runs with tokio's time, which a test can pause.
     #[must_use]
     pub fn running(ms: u64) -> Self {
         Self { since: Some(monotonic()), ..Self::fixed(ms) }
+    }
+
+    /// The clock as that of a made-up machine: answers set it right, as they do the machine's own clock.
+    #[cfg(any(test, feature = "test-util"))]
+    #[must_use]
+    pub fn of_machine(self) -> Self {
+        Self { made_up: Some(Arc::default()), ..self }
+    }
+
+    /// The clock that times requests, and that answers set right. If a test or an import has set this clock, it says
+    /// nothing about the machine that sends the requests.
+    pub(crate) fn of_requests(&self) -> Self {
+        match self.ahead() {
+            Some(_) => self.clone(),
+            None => Self::system(),
+        }
+    }
+
+    fn ahead(&self) -> Option<&Ahead> {
+        match &self.fixed_ms {
+            Some(_) => self.made_up.as_deref(),
+            None => Some(&OF_THIS_MACHINE),
+        }
+    }
+
+    /// Takes the store's time from an answer. The request was sent at `sent_ms` by [`Clock::machine_ms`].
+    pub(crate) fn hear(&self, sent_ms: u64, answer: &HttpResponse) {
+        let date = answer.headers().get("date");
+        let date = date.and_then(|date| DateTime::from_str(date, Format::HttpDate).ok());
+        if let Some((ahead, date)) = self.ahead().zip(date) {
+            ahead.hear(sent_ms, self.machine_ms(), date.secs());
+        }
     }
 
     /// Moves a fixed or running clock to `ms` since the epoch, back or forth. Does nothing to the machine's clock.
@@ -62,8 +104,14 @@ impl Clock {
 
     /// Milliseconds since the Unix epoch.
     #[must_use]
-    #[allow(clippy::disallowed_methods, reason = "the one module that may")]
     pub fn now_ms(&self) -> u64 {
+        let ahead_ms = self.ahead().map_or(0, Ahead::ms);
+        self.machine_ms().saturating_add_signed(ahead_ms)
+    }
+
+    /// The time by the machine's clock alone, in milliseconds since the Unix epoch.
+    #[allow(clippy::disallowed_methods, reason = "the one module that may")]
+    pub(crate) fn machine_ms(&self) -> u64 {
         match &self.fixed_ms {
             Some(fixed) => fixed.load(Ordering::SeqCst).saturating_add(self.passed_ms()),
             // A time before 1970 counts as 0, and one after the year 584,542,016 as the greatest number.
@@ -77,6 +125,34 @@ impl Clock {
     #[must_use]
     pub fn uuid(&self) -> Uuid {
         random_uuid()
+    }
+}
+
+/// How far the store's clock is ahead of a machine's, in milliseconds; less than 0 if it is behind.
+#[derive(Debug, Default)]
+struct Ahead(AtomicI64);
+
+impl Ahead {
+    const fn new() -> Self {
+        Self(AtomicI64::new(0))
+    }
+
+    fn ms(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Moves by the least that an answer asks for. The store wrote its `Date`, cut to a second, between the times at
+    /// which the request was sent and its answer received. A function may have been frozen meanwhile: then these times
+    /// are far apart, and the answer says little. If the machine's clock was set back meanwhile, it says nothing.
+    fn hear(&self, sent_ms: u64, received_ms: u64, date_s: i64) {
+        let since = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+        let date_ms = date_s.saturating_mul(1_000);
+        let least = date_ms.saturating_sub(since(received_ms));
+        let most = date_ms.saturating_add(999).saturating_sub(since(sent_ms));
+        let known = self.ms();
+        if least <= most && !(least..=most).contains(&known) {
+            self.0.store(known.clamp(least, most), Ordering::Relaxed);
+        }
     }
 }
 
@@ -149,6 +225,58 @@ mod tests {
         let clock = Clock::fixed(5);
         clock.clone().set(3);
         assert_eq!(clock.now_ms(), 3);
+    }
+
+    /// Hears answers of a store that is ahead by this, each with its way there and back. Returns what is known after
+    /// each.
+    fn heard(ahead_ms: i64, answers: impl IntoIterator<Item = (u64, u64, u64)>) -> Vec<i64> {
+        let ahead = Ahead::new();
+        let hear = |(sent_ms, there_ms, back_ms)| {
+            let store_ms = i64::try_from(sent_ms + there_ms).unwrap() + ahead_ms;
+            ahead.hear(sent_ms, sent_ms + there_ms + back_ms, store_ms.div_euclid(1_000));
+            ahead.ms()
+        };
+        answers.into_iter().map(hear).collect()
+    }
+
+    #[test]
+    fn answers_set_a_wrong_clock_right_and_leave_a_right_one_alone() {
+        const DAY_MS: i64 = 86_400_000;
+        let (mut random, now_ms) = (crate::Random::new(&[1]), 1_719_100_800_000);
+        for _ in 0..100 {
+            let mut answer =
+                |n: u64| (now_ms + 700 * n + random.below(400), random.below(30), random.below(30));
+            let answers: Vec<_> = (0..50).map(&mut answer).collect();
+            assert_eq!(heard(0, answers.clone()), [0; 50]);
+            for wrong_ms in [-DAY_MS, -3_600_000, -1_500, 1_500, 3_600_000, DAY_MS] {
+                let known = heard(wrong_ms, answers.clone());
+                let off: Vec<_> = known.iter().map(|known| known.abs_diff(wrong_ms)).collect();
+                assert!(off[0] <= 1_060 && off.is_sorted_by(|a, b| a >= b), "{wrong_ms}: {off:?}");
+                // Answers from the ends of seconds leave only the way there and back open.
+                assert!(off[49] <= 300, "{wrong_ms}: {off:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_after_a_pause_says_little_and_one_from_before_a_step_back_nothing() {
+        let now_s = 1_719_100_800;
+        let now_ms = 1_719_100_800_000;
+        let ahead = Ahead::new();
+        ahead.hear(now_ms, now_ms + 3_600_000, now_s + 1_800);
+        assert_eq!(ahead.ms(), 0, "frozen for an hour");
+        ahead.hear(now_ms, now_ms - 60_000, now_s);
+        assert_eq!(ahead.ms(), 0, "set back by a minute");
+        // The next answer sees the step; and a clock that is set right needs nothing.
+        ahead.hear(now_ms - 60_000, now_ms - 59_990, now_s);
+        assert_eq!(ahead.ms(), 59_990);
+        ahead.hear(now_ms, now_ms + 10, now_s);
+        assert_eq!(ahead.ms(), 999);
+        ahead.hear(now_ms + 990, now_ms + 999, now_s);
+        assert_eq!(ahead.ms(), 9);
+        for extreme in [i64::MIN, i64::MAX] {
+            ahead.hear(0, u64::MAX, extreme);
+        }
     }
 
     #[test]

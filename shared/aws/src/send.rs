@@ -4,7 +4,7 @@
 //! The orchestrator finds out the same for all requests of a table: the endpoint, most headers, the time-outs, the
 //! connector. So it is asked once, and again when the credentials change ([`Resolved`]). The rest happens here, in the
 //! orchestrator's order: serialise, sign ([`signature`]), send, read, deserialise. A connection that failed is given
-//! up, and a wrong clock is corrected.
+//! up. Each answer sets the [`Clock`] right, by which requests are signed.
 //!
 //! An interceptor ends the asking request just before it would be sent, so endpoints, headers, time-outs and the errors
 //! of a wrong configuration are the SDK's. Its signature is compared with the one that is made here.
@@ -25,9 +25,8 @@
 //! request and the runtime components. A version of the SDK that changes them fails to compile, or fails
 //! `send/tests.rs`. `PutEvents` goes through the orchestrator: its requests are few and have up to ten events.
 
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata, SdkError};
@@ -35,9 +34,7 @@ use aws_smithy_runtime_api::client::connection::CaptureSmithyConnection;
 use aws_smithy_runtime_api::client::http::HttpConnector;
 use aws_smithy_runtime_api::client::interceptors::context::Input;
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
-use aws_smithy_types::DateTime;
 use aws_smithy_types::body::SdkBody;
-use aws_smithy_types::date_time::Format;
 use http_body_util::BodyExt as _;
 
 mod operation;
@@ -47,12 +44,11 @@ mod signature;
 pub(crate) use operation::{Answer, Operation};
 use resolved::Resolved;
 
+use crate::Clock;
+
 /// A refusal counts as caused by the signed time only if the next signature would have a time that differs by more than
 /// this. AWS refuses signatures whose time differs by five minutes from its own.
 const SKEW_MIN_MS: u64 = 4 * 60 * 1_000;
-/// After a longer round trip the answer's `Date` is not compared with this machine's clock. The function may have been
-/// frozen meanwhile, or its clock may have been set.
-const ROUND_TRIP_MAX: Duration = Duration::from_secs(60);
 /// The codes of AWS for a refused time, as the SDK lists them.
 const SKEW_CODES: [&str; 5] = [
     "InvalidSignatureException",
@@ -75,16 +71,16 @@ struct Shared {
     resolved: Mutex<Option<Arc<Resolved>>>,
     /// Requests that begin together wait for the one that asks.
     asking: tokio::sync::Mutex<()>,
-    /// The service's clock is ahead of this machine's by this many milliseconds.
-    skew_ms: AtomicI64,
+    clock: Clock,
 }
 
 impl Sender {
-    pub(crate) fn new(client: Client, table: String) -> Self {
+    pub(crate) fn new(client: Client, table: String, clock: &Clock) -> Self {
         let timeouts = client.config().timeout_config();
         let attempt_timeout = timeouts.and_then(|timeouts| timeouts.operation_attempt_timeout());
-        let (resolved, asking, skew_ms) = Default::default();
-        Self(Arc::new(Shared { client, table, attempt_timeout, resolved, asking, skew_ms }))
+        let (resolved, asking) = Default::default();
+        let clock = clock.of_requests();
+        Self(Arc::new(Shared { client, table, attempt_timeout, resolved, asking, clock }))
     }
 
     /// The name of the table.
@@ -99,43 +95,37 @@ impl Sender {
         let input = input.map_err(SdkError::construction_failure)?;
         let request = I::codec().request(Input::erase(input));
         let request = request.map_err(SdkError::construction_failure)?;
-        let (resolved, now) = self.resolved().await?;
-        let signed = self.by_service(now);
-        let answer = self.attempt::<I>(&resolved, &request, now, signed).await;
+        let resolved = self.resolved().await?;
+        let signed_ms = self.0.clock.now_ms();
+        let answer = self.attempt::<I>(&resolved, &request, signed_ms).await;
         if let Err(SdkError::ServiceError(refused)) = &answer
             && refused.err().code().is_some_and(|code| SKEW_CODES.contains(&code))
         {
-            let now = resolved.now();
-            let right = self.by_service(now);
-            if ms(right).abs_diff(ms(signed)) > SKEW_MIN_MS {
-                return self.attempt::<I>(&resolved, &request, now, right).await;
+            let right_ms = self.0.clock.now_ms();
+            if right_ms.abs_diff(signed_ms) > SKEW_MIN_MS {
+                return self.attempt::<I>(&resolved, &request, right_ms).await;
             }
         }
         answer
     }
 
-    /// The common parts of all requests of the table, as long as the credentials are the same, and the time.
-    async fn resolved<E>(&self) -> Result<(Arc<Resolved>, SystemTime), SdkError<E, HttpResponse>> {
+    /// The common parts of all requests of the table, as long as the credentials are the same.
+    async fn resolved<E>(&self) -> Result<Arc<Resolved>, SdkError<E, HttpResponse>> {
         let known = || self.0.resolved.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(known) = known() {
-            let now = known.now();
-            if known.was_asked(now) {
-                return Ok((known, now));
-            }
+        if let Some(known) = known().filter(|known| known.was_asked()) {
+            return Ok(known);
         }
         let ask = async {
             let _turn = self.0.asking.lock().await;
-            if let Some(known) = known() {
-                let now = known.now();
-                if known.is_current(now).await? {
-                    return Ok((known, now));
-                }
+            if let Some(known) = known()
+                && known.is_current().await?
+            {
+                return Ok(known);
             }
             let resolved = Arc::new(Resolved::ask(&self.0.client, &self.0.table).await?);
-            let now = resolved.now();
             *self.0.resolved.lock().unwrap_or_else(PoisonError::into_inner) =
                 Some(Arc::clone(&resolved));
-            Ok((resolved, now))
+            Ok(resolved)
         };
         self.in_time(ask).await
     }
@@ -158,16 +148,16 @@ impl Sender {
         &self,
         resolved: &Resolved,
         request: &HttpRequest,
-        sent: SystemTime,
-        signed: SystemTime,
+        signed_ms: u64,
     ) -> Answer<I> {
         let connection = CaptureSmithyConnection::new();
         let attempt = async {
-            let mut request = resolved.signed(request, signed);
+            let mut request = resolved.signed(request, time(signed_ms));
             request.add_extension(connection.clone());
+            let sent_ms = self.0.clock.machine_ms();
             let response = resolved.connector.call(request).await;
             let mut response = response.map_err(SdkError::dispatch_failure)?;
-            self.measure(&response, sent, resolved);
+            self.0.clock.hear(sent_ms, &response);
             let body = std::mem::replace(response.body_mut(), SdkBody::taken());
             match body.collect().await {
                 Ok(body) => *response.body_mut() = SdkBody::from(body.to_bytes()),
@@ -187,36 +177,11 @@ impl Sender {
         }
         answer
     }
-
-    /// Compares the service's clock with this machine's in the middle of the round trip.
-    fn measure(&self, response: &HttpResponse, sent: SystemTime, resolved: &Resolved) {
-        let Some(date) = response.headers().get("date") else {
-            return;
-        };
-        let took = resolved.now().duration_since(sent).ok();
-        let date = DateTime::from_str(date, Format::HttpDate).ok();
-        let date_ms = date.and_then(|date| date.to_millis().ok());
-        if let Some((date_ms, took)) = date_ms.zip(took.filter(|took| *took <= ROUND_TRIP_MAX)) {
-            self.0.skew_ms.store(date_ms - ms(sent + took / 2), Ordering::Relaxed);
-        }
-    }
-
-    /// A time of this machine by the service's clock.
-    fn by_service(&self, time: SystemTime) -> SystemTime {
-        shifted(time, self.0.skew_ms.load(Ordering::Relaxed))
-    }
 }
 
-/// Milliseconds since 1970.
-fn ms(time: SystemTime) -> i64 {
-    DateTime::from(time).to_millis().unwrap_or_default()
-}
-
-/// A time by another clock, which is ahead by this many milliseconds.
-fn shifted(time: SystemTime, ahead_ms: i64) -> SystemTime {
-    let by = Duration::from_millis(ahead_ms.unsigned_abs());
-    let shifted = if ahead_ms < 0 { time.checked_sub(by) } else { time.checked_add(by) };
-    shifted.unwrap_or(time)
+/// A time in milliseconds since 1970.
+fn time(ms: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(ms)
 }
 
 #[cfg(test)]

@@ -25,8 +25,8 @@ use ringfence_core::Consistency;
 use crate::meter::Kind;
 use crate::send::Sender;
 use crate::{
-    Failure, GaveUp, Item, Meter, Reason, Retry, item_bytes, read_units, transact_write_units,
-    write_units,
+    Clock, Failure, GaveUp, Item, Meter, Reason, Retry, item_bytes, read_units,
+    transact_write_units, write_units,
 };
 
 /// The most keys of one BatchGetItem.
@@ -100,10 +100,10 @@ fn conditioned(condition: Option<&String>) -> Result<(), Failure> {
 impl Table {
     /// The table `name`. The client's interceptors apply to all requests. The client's time-out of an operation and its
     /// stalled-stream protection have no effect. Its retries must be off ([`crate::client_from_env`]), so every attempt
-    /// is counted once.
+    /// is counted once. The answers set `clock` right, if it is a machine's.
     #[must_use]
-    pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self { sender: Sender::new(client, name.into()), meter: Meter::default() }
+    pub fn new(client: Client, name: impl Into<String>, clock: &Clock) -> Self {
+        Self { sender: Sender::new(client, name.into(), clock), meter: Meter::default() }
     }
 
     /// Its name.

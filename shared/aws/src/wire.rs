@@ -13,12 +13,14 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_runtime_api::http::StatusCode;
+use aws_smithy_types::DateTime;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
+use aws_smithy_types::date_time::Format;
 use serde_json::Value;
 
-use crate::Trust;
 use crate::connector::{http_client, no_proxy};
+use crate::{Clock, Trust};
 
 mod fault;
 
@@ -61,6 +63,8 @@ struct State {
     /// The operation, how many of its requests pass first, and the fault of the next one.
     faults: Vec<(String, usize, Fault)>,
     director: Option<Arc<dyn Director>>,
+    /// The clock of the store, if answers tell its time.
+    clock: Option<Clock>,
 }
 
 /// The recorder; clones share one record.
@@ -110,6 +114,11 @@ impl Wire {
     /// From now on `director` chooses the faults of each request, after the injected ones.
     pub fn direct(&self, director: Arc<dyn Director>) {
         self.with(|state| state.director = Some(director));
+    }
+
+    /// From now on the store's answers tell the time of this clock.
+    pub fn tell_time(&self, clock: Clock) {
+        self.with(|state| state.clock = Some(clock));
     }
 
     /// Lets `pass` further requests of `operation` through and then does `fault` to one.
@@ -273,6 +282,7 @@ impl WireConnector {
             }
         }
         let (mut status, mut answer) = self.carry_out(index, &operation, &body, request).await?;
+        let told_ms = self.wire.with(|state| state.clock.as_ref().map(Clock::now_ms));
         for fault in &faults {
             match fault {
                 Fault::LostAfter => return Err(lost()),
@@ -288,7 +298,12 @@ impl WireConnector {
                 _ => {}
             }
         }
-        Ok(respond(status, SdkBody::from(answer)))
+        let mut response = respond(status, SdkBody::from(answer));
+        if let Some(ms) = told_ms.and_then(|ms| i64::try_from(ms).ok()) {
+            let date = DateTime::from_millis(ms).fmt(Format::HttpDate).expect("a date");
+            response.headers_mut().insert("date", date);
+        }
+        Ok(response)
     }
 
     /// Lets the store carry it out, and records the answer.

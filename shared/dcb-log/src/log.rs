@@ -17,7 +17,8 @@ impl DcbLog {
     /// ([`ringfence_aws::client_from_env`]), so that every attempt is counted once.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>, catalog: Catalog, clock: Clock) -> Self {
-        Self { table: Table::new(client, table), catalog, clock, own: OwnTime::default() }
+        let table = Table::new(client, table, &clock);
+        Self { table, catalog, clock, own: OwnTime::default() }
     }
 
     /// The cost of this log's requests so far.

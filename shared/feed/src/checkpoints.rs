@@ -73,7 +73,8 @@ impl Checkpoints {
     /// The checkpoints in `table`. The client's own retries must be off.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>) -> Self {
-        Self { table: Table::new(client, table), clock: Clock::system() }
+        let clock = Clock::system();
+        Self { table: Table::new(client, table, &clock), clock }
     }
 
     /// What these requests cost so far.

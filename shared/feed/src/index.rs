@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::AtomicU64};
 
 use aws_sdk_dynamodb::Client;
-use ringfence_aws::{Meter, Retry, Table};
+use ringfence_aws::{Clock, Meter, Retry, Table};
 use ringfence_core::{BoundaryId, chain};
 use ringfence_log::Sources;
 use serde_json::Value;
@@ -76,7 +76,11 @@ impl Index {
     /// The index in `table`, and the logs whose entries are read. The client's own retries must be off.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>, sources: impl Into<Sources>) -> Self {
-        Self { table: Table::new(client, table), sources: sources.into(), epoch: Arc::default() }
+        Self {
+            table: Table::new(client, table, &Clock::system()),
+            sources: sources.into(),
+            epoch: Arc::default(),
+        }
     }
 
     /// What this index's requests cost so far.

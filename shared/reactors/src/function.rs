@@ -44,10 +44,10 @@ impl<R: Reactor> Service for ReactorFunction<R> {
     }
 
     async fn open((): (), (index, table, config): Self::Config) -> Result<Self, Error> {
-        let client = ringfence_aws::client_from_env()?;
-        ringfence_aws::open(&client).await;
+        let (client, clock) = (ringfence_aws::client_from_env()?, Clock::system());
+        ringfence_aws::open(&client, &clock).await;
         let handler = Outside::new(R::open(config).await?)?;
-        let table = ReactorTable::new(client.clone(), table, Clock::system());
+        let table = ReactorTable::new(client.clone(), table, clock);
         // It reads no event of another log.
         let sources = [SOURCE, <<R::Context as Context>::Log as Sourced>::SOURCE];
         let index = Index::new(client, index, sources);

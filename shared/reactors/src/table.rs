@@ -45,7 +45,7 @@ impl ReactorTable {
     /// The items in `table`. The client's own retries must be off.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>, clock: Clock) -> Self {
-        Self { table: Table::new(client, table), clock, alone: Arc::default() }
+        Self { table: Table::new(client, table, &clock), clock, alone: Arc::default() }
     }
 
     /// What these requests cost so far.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put};
-use ringfence_aws::{Failure, GaveUp, Item, Meter, Retry, Table};
+use ringfence_aws::{Clock, Failure, GaveUp, Item, Meter, Retry, Table};
 use serde_json::Value;
 
 use crate::row::{Content, DUE_AT, DUE_IN, ID, VIEW, ViewTable, due_in, failed, key, partition};
@@ -84,7 +84,7 @@ fn number<T: std::str::FromStr>(item: &Item, name: &str) -> Option<T> {
 impl DueReader {
     /// A reader of the rows in this table.
     pub fn new(client: Client, view_table: impl Into<String>) -> Self {
-        Self { table: ViewTable(Table::new(client, view_table)) }
+        Self { table: ViewTable(Table::new(client, view_table, &Clock::system())) }
     }
 
     /// What its requests cost so far.

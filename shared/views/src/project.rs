@@ -83,7 +83,13 @@ impl Projector {
     ) -> Self {
         let name = view_table.into();
         let checkpoints = Checkpoints::new(client.clone(), name.clone());
-        Self { index, checkpoints, table: ViewTable(Table::new(client, name)), catalogs, clock }
+        Self {
+            index,
+            checkpoints,
+            table: ViewTable(Table::new(client, name, &clock)),
+            catalogs,
+            clock,
+        }
     }
 
     /// The cost of rows and generations, without checkpoints and index.

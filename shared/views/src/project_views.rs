@@ -51,9 +51,8 @@ impl Service for ProjectViews {
 
     async fn open(folded: Folded, (index, table): (String, String)) -> Result<Self, Error> {
         let Folded { views, catalogs, sources } = folded;
-        let client = ringfence_aws::client_from_env()?;
-        ringfence_aws::open(&client).await;
-        let clock = Clock::system();
+        let (client, clock) = (ringfence_aws::client_from_env()?, Clock::system());
+        ringfence_aws::open(&client, &clock).await;
         let index = Index::new(client.clone(), index, sources);
         let projector = Projector::new(client, index, table, catalogs, clock.clone());
         Ok(Self { projector, views, clock })

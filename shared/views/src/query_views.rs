@@ -47,11 +47,11 @@ impl Service for QueryViews {
         views: Vec<Definition>,
         (index, table, issuers): Self::Config,
     ) -> Result<Self, Error> {
-        let client = ringfence_aws::client_from_env()?;
-        ringfence_aws::open(&client).await;
+        let (client, clock) = (ringfence_aws::client_from_env()?, Clock::system());
+        ringfence_aws::open(&client, &clock).await;
         let index = Index::new(client.clone(), index, []);
         let reader = ViewReader::new(client, index, table, &views);
-        Ok(Self { reader, issuers, clock: Clock::system() })
+        Ok(Self { reader, issuers, clock })
     }
 
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {

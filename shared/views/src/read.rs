@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use ringfence_aws::{Item, Retry, Table};
+use ringfence_aws::{Clock, Item, Retry, Table};
 use ringfence_core::BoundaryId;
 use ringfence_feed::{Checkpoint, Checkpoints, Index};
 
@@ -162,7 +162,7 @@ impl ViewReader {
     ) -> Self {
         let name = view_table.into();
         let checkpoints = Checkpoints::new(client.clone(), name.clone());
-        let table = ViewTable(Table::new(client, name));
+        let table = ViewTable(Table::new(client, name, &Clock::system()));
         Self { views: views.to_vec(), index, checkpoints, table }
     }
 

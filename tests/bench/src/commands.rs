@@ -99,7 +99,7 @@ pub(crate) fn change_product_name_warm() -> Case {
         side
     };
     let bare = by_hand(Way::Sdk);
-    let floor = by_hand(|client| Way::Floor(Table::new(client, EVENTS)));
+    let floor = by_hand(|client| Way::Floor(Table::new(client, EVENTS, &Clock::system())));
     Case { sides: vec![(OURS, ours), (BARE, bare), (FLOOR, floor)], unit: "command", units: 1 }
 }
 
@@ -160,6 +160,6 @@ fn case<S: Slice + Clone + 'static>(
         side
     };
     let bare = by_hand(Way::Sdk);
-    let floor = by_hand(|client| Way::Floor(Table::new(client, EVENTS)));
+    let floor = by_hand(|client| Way::Floor(Table::new(client, EVENTS, &Clock::system())));
     Case { sides: vec![(OURS, ours), (BARE, bare), (FLOOR, floor)], unit: "command", units: 1 }
 }

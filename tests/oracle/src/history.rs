@@ -16,6 +16,8 @@ pub(crate) struct Commit {
     pub(crate) events: Vec<String>,
     /// When the last of them was recorded, in milliseconds since 1970.
     pub(crate) at: u64,
+    /// When they took effect by the store's clock, in milliseconds since 1970.
+    pub(crate) effect_ms: u64,
 }
 
 /// The effects, in their order.
@@ -30,7 +32,7 @@ pub(crate) struct History {
 }
 
 /// The append in a put or a transaction.
-pub(crate) fn commit(request: &Value) -> Option<Commit> {
+pub(crate) fn commit(request: &Value, effect_ms: u64) -> Option<Commit> {
     let items = match request["TransactItems"].as_array() {
         Some(actions) => actions.iter().map(|action| &action["Put"]["Item"]).collect(),
         None => vec![&request["Item"]],
@@ -38,7 +40,8 @@ pub(crate) fn commit(request: &Value) -> Option<Commit> {
     let events: Vec<_> = items.into_iter().filter(|item| item.get("event").is_some()).collect();
     let command = events.first()?["commandId"]["S"].as_str().unwrap_or_default().to_owned();
     let at = events.last()?["at"]["N"].as_str()?.parse().ok()?;
-    Some(Commit { command, events: events.into_iter().filter_map(event_of).collect(), at })
+    let events = events.into_iter().filter_map(event_of).collect();
+    Some(Commit { command, events, at, effect_ms })
 }
 
 /// The id of the event in an item, which is its own or an index item.

@@ -32,6 +32,7 @@ mod table;
 mod trial;
 mod weather;
 mod world;
+mod wrong;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -47,6 +48,8 @@ use crate::jobs::JOBS_MAX;
 pub enum Subject {
     /// Commands on the DCB log.
     Commands,
+    /// The same, from machines whose clocks are wrong, on a store that tells its time.
+    Clocks,
     /// Events that a reactor or an ordered automation handles lane by lane.
     Lanes,
     /// Commands in the queue.
@@ -75,6 +78,12 @@ impl Schedule {
         Self::about(Subject::Commands, seed)
     }
 
+    /// A schedule of wrong clocks.
+    #[must_use]
+    pub fn of_clocks(seed: u64) -> Self {
+        Self::about(Subject::Clocks, seed)
+    }
+
     /// A schedule of lanes.
     #[must_use]
     pub fn of_lanes(seed: u64) -> Self {
@@ -97,12 +106,17 @@ impl Schedule {
     #[must_use]
     pub fn about(subject: Subject, seed: u64) -> Self {
         let jobs = match subject {
-            Subject::Commands => JOBS_MAX,
+            Subject::Commands | Subject::Clocks => JOBS_MAX,
             Subject::Lanes => reacting::LANES_STEPS,
             Subject::Queue => reacting::QUEUE_STEPS,
             Subject::Dues => reacting::DUES_STEPS,
         };
-        Self { subject, seed, jobs: (0..jobs).collect(), kinds: Kind::ALL.into() }
+        let mut kinds = BTreeSet::from(Kind::ALL);
+        if subject == Subject::Clocks {
+            // A clock that is set right during a command moves its deadline.
+            kinds.remove(&Kind::Deadline);
+        }
+        Self { subject, seed, jobs: (0..jobs).collect(), kinds }
     }
 
     /// The `n`th schedule of claims on the work of a project.

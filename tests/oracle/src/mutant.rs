@@ -40,11 +40,13 @@ pub enum Mutant {
     LateAsk,
     /// Writes a note on a queued command over its answer.
     AnswerOverwrites,
+    /// Does not hear the time that the store's answers tell.
+    StoreTimeUnheard,
 }
 
 impl Mutant {
     /// Every one.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::NoCondition,
         Self::EmptyReadUnchecked,
         Self::ReadOnlyUnchecked,
@@ -61,6 +63,7 @@ impl Mutant {
         Self::ReceiptOverwrites,
         Self::LateAsk,
         Self::AnswerOverwrites,
+        Self::StoreTimeUnheard,
     ];
 
     /// The subject of the schedules that notice it.
@@ -71,6 +74,7 @@ impl Mutant {
                 Subject::Lanes
             }
             Self::AnswerOverwrites => Subject::Queue,
+            Self::StoreTimeUnheard => Subject::Clocks,
             _ => Subject::Commands,
         }
     }

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use crate::check::check;
 use crate::weather::STRAY_MAX_MS;
 use crate::world::{End, World};
-use crate::{Mutant, Schedule, Subject, Tally, reacting};
+use crate::{Mutant, Schedule, Subject, Tally, reacting, wrong};
 
 /// Runs the schedule. Returns its counts, or its difference from a serial run; and the events.
 pub(crate) fn run(
@@ -25,7 +25,7 @@ pub(crate) fn run(
         .expect("a runtime without input and output");
     runtime.block_on(async {
         match schedule.subject {
-            Subject::Commands => commands(schedule, mutant).await,
+            Subject::Commands | Subject::Clocks => commands(schedule, mutant).await,
             Subject::Lanes => reacting::lanes(schedule, mutant).await,
             Subject::Queue => reacting::queue(schedule, mutant).await,
             Subject::Dues => reacting::dues(schedule, mutant).await,
@@ -49,7 +49,11 @@ async fn commands(
     let history = world.weather.take();
     let mut tally = history.tally;
     count(&mut tally, &ends);
-    let checked = match check(&world, &history, &ends).await {
+    let mut checked = check(&world, &history, &ends).await;
+    if schedule.subject == Subject::Clocks {
+        checked = wrong::check(schedule, &history).and(checked);
+    }
+    let checked = match checked {
         Ok(reordered) => {
             tally.reordered = reordered;
             match world.repeats(&history).await {

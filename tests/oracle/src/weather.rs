@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ringfence_aws::Random;
 use ringfence_aws::wire::{Director, Edit, Fault};
+use ringfence_aws::{Clock, Random};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -150,16 +150,18 @@ pub(crate) struct Weather {
     faults_percent: u64,
     /// This many reads out of a hundred are stale.
     stale_percent: u64,
+    /// The store's clock.
+    clock: Clock,
     state: Mutex<State>,
 }
 
 impl Weather {
-    pub(crate) fn new(schedule: &Schedule, mutant: Option<Mutant>) -> Self {
+    pub(crate) fn new(schedule: &Schedule, mutant: Option<Mutant>, clock: Clock) -> Self {
         let mut random = Random::new(&[schedule.seed, 2]);
         let faults_percent = [0, 5, 15, 30][usize::try_from(random.below(4)).unwrap_or(0)];
         let stale_percent = [0, 20, 50, 80][usize::try_from(random.below(4)).unwrap_or(0)];
         let (seed, kinds, state) = (schedule.seed, schedule.kinds.clone(), Mutex::default());
-        Self { seed, kinds, mutant, faults_percent, stale_percent, state }
+        Self { seed, kinds, mutant, faults_percent, stale_percent, clock, state }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -353,7 +355,7 @@ impl Director for Weather {
                 history.looks.insert(caller, whole..=last);
             }
             "PutItem" | "TransactWriteItems" => {
-                let Some(commit) = commit(request) else { return };
+                let Some(commit) = commit(request, self.clock.now_ms()) else { return };
                 // The store answers a known token as it did before.
                 if history.commits.iter().all(|known| known.events != commit.events) {
                     let line = format!("  effect {}: {:?}", history.commits.len(), commit);

@@ -19,7 +19,8 @@ use crate::history::History;
 use crate::jobs::{Delivery, Job, WRITERS};
 use crate::table::{NOW_MS, TABLE, table};
 use crate::weather::{CALLER, STRAY_MAX_MS, Weather};
-use crate::{Kind, Mutant, Schedule, claims};
+use crate::wrong::{Machine, pace};
+use crate::{Kind, Mutant, Schedule, Subject, claims};
 
 /// Clocks differ by at most this, either way. A log still follows a cause that is this far ahead.
 const SKEW_MAX_MS: u64 = 20_000;
@@ -52,6 +53,8 @@ pub(crate) struct World {
     mutant: Option<Mutant>,
     client: Client,
     pub(crate) weather: Arc<Weather>,
+    /// The true time, which is the store's.
+    clock: Clock,
     writers: Vec<Writer>,
 }
 
@@ -61,6 +64,8 @@ struct Writer {
     caches: Caches,
     /// Ahead of the true time by this; [`SKEW_MAX_MS`] means no difference.
     skew_ms: u64,
+    /// In a schedule of wrong clocks.
+    machine: Option<Machine>,
 }
 
 impl World {
@@ -78,22 +83,33 @@ impl World {
         let keys_only = random.chance(50) && schedule.kinds.contains(&Kind::KeysOnly);
         let engine = Engine::memory().expect("a database in memory");
         engine.create_table(&table(&catalog, keys_only), TABLE).expect("a table");
-        let wire = Wire::default();
-        let weather = Arc::new(Weather::new(&schedule, mutant));
+        let (wire, clock) = (Wire::default(), Clock::running(NOW_MS));
+        let weather = Arc::new(Weather::new(&schedule, mutant, clock.clone()));
         wire.direct(weather.clone());
+        let machines: Vec<_> = match schedule.subject {
+            Subject::Clocks => {
+                wire.tell_time(clock.clone());
+                Machine::all(mutant != Some(Mutant::StoreTimeUnheard)).map(Some).collect()
+            }
+            _ => (0..WRITERS).map(|_| None).collect(),
+        };
         let store = engine.clone();
         let client = wire
             .client_of(Arc::new(move |operation: &str, body: &[u8]| store.call(operation, body)));
         let jobs = schedule.jobs.iter().map(|number| Job::new(schedule.seed, *number)).collect();
+        let writers = Vec::new();
         let mut world =
-            Self { engine, catalog, jobs, schedule, mutant, client, weather, writers: Vec::new() };
-        world.writers = (0..WRITERS).map(|_| world.writer(&mut random)).collect();
+            Self { engine, catalog, jobs, schedule, mutant, client, weather, clock, writers };
+        let writers = machines.into_iter().map(|machine| world.writer(machine, &mut random));
+        world.writers = writers.collect();
         world
     }
 
-    fn writer(&self, random: &mut Random) -> Writer {
-        let clock = Clock::running(NOW_MS);
+    fn writer(&self, machine: Option<Machine>, random: &mut Random) -> Writer {
+        let of_machine = machine.as_ref().map(|machine| machine.clock.clone());
+        let clock = of_machine.unwrap_or_else(|| Clock::running(NOW_MS));
         let (warm, skew_ms) = (random.chance(50), random.below(2 * SKEW_MAX_MS));
+        let warm = warm && machine.as_ref().is_none_or(Machine::keeps_decisions);
         // All writers do so, or none does.
         let keeps = Random::new(&[self.schedule.seed, 8]).chance(80) && self.has(Kind::Snapshots);
         let snapshots = keeps.then(|| self.weather.clone());
@@ -106,6 +122,7 @@ impl World {
             log: Broken { log, mutant, clock: clock.clone(), snapshots, claims },
             clock,
             caches: Caches::new(if warm && self.has(Kind::Warm) { WARM } else { 0 }),
+            machine,
             skew_ms: if self.has(Kind::Skew) { skew_ms } else { SKEW_MAX_MS },
         }
     }
@@ -119,15 +136,28 @@ impl World {
     }
 
     pub(crate) async fn deliver(&self, job: &Job, copy: usize, delivery: Delivery) -> End {
-        sleep(Duration::from_millis(delivery.start_ms)).await;
-        let writer = &self.writers[delivery.writer];
+        let (start_ms, writer) = match self.schedule.subject {
+            Subject::Clocks => {
+                let writer = (job.number + copy + delivery.writer) % self.writers.len();
+                (delivery.start_ms * pace(self.schedule.seed), writer)
+            }
+            _ => (delivery.start_ms, delivery.writer),
+        };
+        sleep(Duration::from_millis(start_ms)).await;
+        let writer = &self.writers[writer];
         let mut random = Random::new(&[self.schedule.seed, 5, job.number as u64, copy as u64]);
         let (wobble, budget) = (random.below(WOBBLE_MAX_MS), random.below(BUDGET_MAX_MS));
         let deadlines =
             self.has(Kind::Deadline) && Random::new(&[self.schedule.seed, 6]).chance(50);
         // A clock that is set during a command moves its deadline, so a schedule has only one of the two.
         let wobble = if self.has(Kind::Skew) && !deadlines { wobble } else { 0 };
-        writer.clock.set(NOW_MS - SKEW_MAX_MS + delivery.start_ms + writer.skew_ms + wobble);
+        let _under_way = match &writer.machine {
+            Some(machine) => Some(machine.begin(self.clock.now_ms(), &mut random)),
+            None => {
+                writer.clock.set(NOW_MS - SKEW_MAX_MS + start_ms + writer.skew_ms + wobble);
+                None
+            }
+        };
         let deadline_ms = deadlines.then(|| writer.clock.now_ms() + budget);
         let cause_ms = random.chance(30).then(|| self.weather.newest()).flatten();
         let envelope = Envelope {

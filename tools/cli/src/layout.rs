@@ -140,7 +140,7 @@ async fn is_of_propulsion(client: &Client, table: &str) -> Result<bool> {
 
 /// Whether it has documents. Their ids begin with a context's name, and the keys of an index with `$`.
 async fn has_documents(client: &Client, name: &str) -> Result<bool> {
-    let table = Table::new(client.clone(), name);
+    let table = Table::new(client.clone(), name, &Clock::system());
     let scan = || table.scan(|scan| scan.consistent_read(true).limit(1));
     let page = Retry::default().run(scan).await;
     let page = page.with_context(|| format!("looking for documents in {name}"))?;

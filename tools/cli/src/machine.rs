@@ -7,7 +7,7 @@ use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_dynamodb::Client;
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 use ringfence_aws::http::{Http, Signer};
-use ringfence_aws::{CA_BUNDLE, Trust, client_of};
+use ringfence_aws::{CA_BUNDLE, Clock, Trust, client_of, open};
 
 /// The environment's configuration for the clients of all services: Region, credentials, endpoints.
 ///
@@ -19,12 +19,15 @@ pub async fn sdk_config() -> Result<SdkConfig> {
     Ok(without_empty_endpoints(loader.http_client(trust()?.http_client()).load().await))
 }
 
-/// A client of DynamoDB. Only the environment names its endpoint, as for every AWS tool.
+/// A client of DynamoDB, whose first answer has set the clock right. Only the environment names its endpoint, as for
+/// every AWS tool.
 ///
 /// # Errors
 /// As of [`trust`].
 pub async fn dynamo_client() -> Result<Client> {
-    Ok(client_of(&sdk_config().await?))
+    let client = client_of(&sdk_config().await?);
+    open(&client, &Clock::system()).await;
+    Ok(client)
 }
 
 /// The variable with the endpoint of DynamoDB.
@@ -40,10 +43,10 @@ pub(crate) fn is_local(endpoint: &str) -> bool {
     })
 }
 
-/// Whether DynamoDB is on this machine.
-pub(crate) fn is_dynamo_local() -> bool {
-    let endpoint = std::env::var_os(DYNAMO_ENDPOINT);
-    endpoint.and_then(|it| it.into_string().ok()).is_some_and(|it| is_local(&it))
+/// The endpoint of DynamoDB, if it is on this machine.
+pub(crate) fn local_dynamo() -> Option<String> {
+    let endpoint = std::env::var_os(DYNAMO_ENDPOINT)?.into_string().ok()?;
+    is_local(&endpoint).then_some(endpoint)
 }
 
 /// The root certificates that the machine trusts, also a proxy's, or those of `AWS_CA_BUNDLE`.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use anyhow::{Context, Result, bail};
 use aws_config::SdkConfig;
 use futures::TryStreamExt;
-use ringfence_aws::{Item, Retry, Table};
+use ringfence_aws::{Clock, Item, Retry, Table};
 use ringfence_core::{Catalog, Consistency, Envelope, LogKind};
 use ringfence_document_log::{Direction, StreamName, TimelineEvent};
 use ringfence_feed::{EntryError, Indexer, Partition};
@@ -221,7 +221,7 @@ impl Does {
             tables::table(&self.logs, log).context("the event has to be read from its log")?;
         let item: serde_dynamo::Item = serde_json::from_value(key.clone())?;
         let item = Item::from(item);
-        let table = Table::new(client, name);
+        let table = Table::new(client, name, &Clock::system());
         let found = Retry::default().run(|| table.get(item.clone(), true)).await;
         let found = found.context("reading the event")?;
         let table = table.name();
@@ -252,7 +252,6 @@ impl Does {
 mod tests {
     use std::sync::Arc;
 
-    use ringfence_aws::Clock;
     use ringfence_aws::wire::Wire;
     use serde_json::json;
 

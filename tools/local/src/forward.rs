@@ -1,27 +1,49 @@
-//! Forwards requests to a server in this process that can't be put under the guard, because it makes its routes itself.
+//! The port of a stack's data. It forwards requests to the embedded DynamoDB, which can't be put under the guard,
+//! because it makes its routes itself. The answers have the time of the stack's clock.
 
 use axum::{
     Router,
     body::Body,
     extract::{Request, State},
-    http::{StatusCode, Version, uri::PathAndQuery},
+    http::{HeaderValue, StatusCode, Version, header::DATE, uri::PathAndQuery},
     response::{IntoResponse, Response},
+    routing::post,
 };
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
 
-/// A client with the URL of the server.
-type Server = (Client<HttpConnector, Body>, String);
+use crate::clock::StackClock;
+
+/// A request to this path lets time pass: the milliseconds in its body.
+const PASS_TIME: &str = "/ringfence/pass-time";
+
+/// A client with the URL of the server, and the stack's clock.
+type Server = (Client<HttpConnector, Body>, String, StackClock);
 
 /// Routes that forward each request to the server at this URL, which has no path.
-pub(crate) fn to(url: &str) -> Router {
+pub(crate) fn to(url: &str, clock: &StackClock) -> Router {
     let client = Client::builder(TokioExecutor::new()).build_http();
-    Router::new().fallback(pass_on).with_state((client, url.to_owned()))
+    Router::new().route(PASS_TIME, post(pass_time)).fallback(pass_on).with_state((
+        client,
+        url.to_owned(),
+        clock.clone(),
+    ))
 }
 
-async fn pass_on(State((client, url)): State<Server>, mut request: Request) -> Response {
+async fn pass_time(State((_, _, clock)): State<Server>, body: String) -> Response {
+    let passed = match body.parse() {
+        Ok(ms) => clock.pass(ms).map_err(|error| error.to_string()),
+        Err(_) => Err("the body is not a number of milliseconds".to_owned()),
+    };
+    match passed {
+        Ok(()) => StatusCode::NO_CONTENT.into_response(),
+        Err(why) => (StatusCode::UNPROCESSABLE_ENTITY, why).into_response(),
+    }
+}
+
+async fn pass_on(State((client, url, clock)): State<Server>, mut request: Request) -> Response {
     let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
     let Ok(uri) = format!("{url}{path}").parse() else {
         return StatusCode::BAD_REQUEST.into_response();
@@ -29,7 +51,12 @@ async fn pass_on(State((client, url)): State<Server>, mut request: Request) -> R
     *request.uri_mut() = uri;
     *request.version_mut() = Version::HTTP_11;
     match client.request(request).await {
-        Ok(answer) => answer.into_response(),
+        Ok(mut answer) => {
+            let date = clock.now().format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+            let date = HeaderValue::try_from(date).expect("a date is a header");
+            answer.headers_mut().insert(DATE, date);
+            answer.into_response()
+        }
         Err(_) => StatusCode::BAD_GATEWAY.into_response(),
     }
 }

@@ -20,6 +20,7 @@ use tokio::{
 };
 
 use crate::{
+    clock::StackClock,
     invoke::{Invoke, InvokeError},
     port,
     runtime::{self, ByName, Invocations, Running},
@@ -62,6 +63,7 @@ impl Functions {
         programs: &BTreeMap<String, PathBuf>,
         common: &BTreeMap<String, String>,
         logs: &Path,
+        clock: &StackClock,
     ) -> Result<Self> {
         fs::create_dir_all(logs).with_context(|| format!("cannot make {}", logs.display()))?;
         let kept = tempfile::tempdir_in(logs).context("cannot make a folder for the binaries")?;
@@ -88,6 +90,7 @@ impl Functions {
             let most = definition.concurrency_max.unwrap_or(CONCURRENCY_MAX).min(CONCURRENCY_MAX);
             let running = Running {
                 timeout: definition.timeout,
+                clock: clock.clone(),
                 invocations: Arc::default(),
                 binary: program.binary.clone(),
                 most,

@@ -33,12 +33,14 @@ pub(crate) struct Kept {
 }
 
 #[derive(Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 struct State {
     format: u32,
     /// By table and function.
     positions: BTreeMap<String, Position>,
     queues: BTreeMap<String, Vec<Message>>,
+    /// How far the stack's clock is ahead of the machine's, in milliseconds.
+    passed_ms: u64,
 }
 
 /// The file can't be written.
@@ -114,6 +116,16 @@ impl Kept {
     /// Saves the messages of the queues.
     pub(crate) fn keep_queues(&self, queues: BTreeMap<String, Vec<Message>>) {
         self.change(|state| state.queues = queues);
+    }
+
+    /// How far the stack's clock is ahead.
+    pub(crate) fn passed_ms(&self) -> u64 {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).passed_ms
+    }
+
+    /// Saves how far the stack's clock is ahead.
+    pub(crate) fn keep_passed(&self, ms: u64) {
+        self.change(|state| state.passed_ms = ms);
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::{
+    clock::StackClock,
     embedded::tests::{put, table},
     template::QueueResource,
 };
@@ -97,7 +98,7 @@ async fn a_table_that_a_parameter_names_is_compared_and_never_changed() {
 }
 
 #[tokio::test]
-async fn queues_and_positions_are_kept() {
+async fn queues_and_the_clock_are_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let queues =
         |kept| crate::queues::Queues::of(&[QueueResource::named("dead".to_owned())], Some(kept));
@@ -111,6 +112,9 @@ async fn queues_and_positions_are_kept() {
     let received = again.receive("dead", 1, None).expect("a queue");
     assert!(again.delete("dead", &received[0].receipt_handle).expect("a queue"));
     assert!(kept.queues()["dead"].is_empty());
+    StackClock::of(Some(kept)).pass(5).expect("within a hundred years");
+    StackClock::of(Some(open(folder.path()).expect("data"))).pass(6).expect("the same");
+    assert_eq!(open(folder.path()).expect("data").passed_ms(), 11);
 }
 
 #[tokio::test]

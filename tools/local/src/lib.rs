@@ -11,7 +11,7 @@ pub mod authorizer;
 pub mod bridge;
 pub mod buckets;
 pub mod bus;
-mod clock;
+pub mod clock;
 mod cloudformation;
 mod delivery;
 pub mod destinations;

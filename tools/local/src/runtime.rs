@@ -24,7 +24,7 @@ use tokio::{
 };
 
 use crate::{
-    clock,
+    clock::{self, StackClock},
     invoke::{InvokeError, PAYLOAD_BYTES_MAX},
     template::{ACCOUNT, REGION},
 };
@@ -35,6 +35,7 @@ const START_MAX: Duration = Duration::from_secs(60);
 /// A function with its processes.
 pub(crate) struct Running {
     pub(crate) timeout: Duration,
+    pub(crate) clock: StackClock,
     pub(crate) invocations: Arc<Invocations>,
     pub(crate) binary: PathBuf,
     /// The most invocations at once. Further ones wait, whereas AWS refuses them.
@@ -237,7 +238,7 @@ async fn next(
     let Some((id, payload)) = running.invocations.next(process).await else {
         return StatusCode::GONE.into_response();
     };
-    let deadline = clock::now() + running.timeout;
+    let deadline = running.clock.now() + running.timeout;
     let arn = format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{function}");
     let headers = [
         ("content-type", "application/json".to_owned()),

@@ -7,18 +7,22 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    clock,
+    clock::{self, StackClock},
     delivery::Delivery,
     invoke::Invoke,
     template::{ACCOUNT, REGION, Schedule},
 };
 
 /// Invokes the schedule's function at its times, until there are no more.
-pub(crate) async fn run<I: Invoke>(schedule: Schedule, delivery: Arc<Delivery<I>>) {
+pub(crate) async fn run<I: Invoke>(
+    schedule: Schedule,
+    delivery: Arc<Delivery<I>>,
+    clock: StackClock,
+) {
     let mut deliveries = JoinSet::new();
-    let mut last = clock::now();
+    let mut last = clock.now();
     while let Some(next) = schedule.times.next(last) {
-        tokio::time::sleep((next - clock::now()).to_std().unwrap_or_default()).await;
+        clock.reach(next).await;
         while deliveries.try_join_next().is_some() {}
         let (delivery, schedule) = (delivery.clone(), schedule.clone());
         deliveries.spawn(async move {
@@ -26,7 +30,7 @@ pub(crate) async fn run<I: Invoke>(schedule: Schedule, delivery: Arc<Delivery<I>
             delivery.deliver(&arn, &schedule.target, &event(&arn, next)).await;
         });
         // After sleep, a machine does not make up for missed times.
-        last = next.max(clock::now());
+        last = next.max(clock.now());
     }
     deliveries.join_all().await;
 }
@@ -78,7 +82,7 @@ mod tests {
     }
 
     /// The payloads of a schedule that runs in the background.
-    fn start(rate: Duration) -> UnboundedReceiver<(String, Value)> {
+    fn start(rate: Duration, clock: &StackClock) -> UnboundedReceiver<(String, Value)> {
         let (sender, given) = unbounded_channel();
         let buckets = Buckets::new("/nowhere".into(), Vec::new());
         let destinations = Destinations { queues: Queues::new([]), buckets };
@@ -94,13 +98,13 @@ mod tests {
             },
         };
         // It ends with the runtime of the test.
-        tokio::spawn(run(schedule, Arc::new(delivery)));
+        tokio::spawn(run(schedule, Arc::new(delivery), clock.clone()));
         given
     }
 
     #[tokio::test]
     async fn a_schedule_invokes_its_function_again_and_again() {
-        let mut given = start(Duration::from_millis(20));
+        let mut given = start(Duration::from_millis(20), &StackClock::default());
         for _ in 0..3 {
             let (function, event) = given.recv().await.expect("an invocation");
             assert_eq!((&*function, &event["source"]), ("sweep", &json!("aws.scheduler")));
@@ -110,8 +114,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_schedule_does_not_wait_for_time_that_a_person_has_let_pass() {
+        const DAY: Duration = Duration::from_hours(24);
+        let clock = StackClock::default();
+        let mut given = start(DAY, &clock);
+        // It waits for its first time.
+        tokio::task::yield_now().await;
+        clock.pass(2 * 86_400_000).expect("within a hundred years");
+        let (_, event) = given.recv().await.expect("an invocation");
+        let time: DateTime<Utc> = event["time"].as_str().expect("a text").parse().expect("a time");
+        assert!(time > clock::now() && time < clock.now(), "{time}");
+        let error = clock.pass(u64::MAX).expect_err("it is too much").to_string();
+        assert_eq!(error, "the clock of a stack is at most 36500 days ahead");
+    }
+
+    #[tokio::test]
     async fn a_machine_that_slept_does_not_make_up_for_what_it_has_missed() {
-        let mut given = start(Duration::from_nanos(1));
+        let mut given = start(Duration::from_nanos(1), &StackClock::default());
         let awake = async |given: &mut UnboundedReceiver<(String, Value)>| {
             let (_, event) = given.recv().await.expect("an invocation");
             let time: DateTime<Utc> =

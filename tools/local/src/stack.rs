@@ -19,6 +19,7 @@ use crate::{
     authorizer::Authorizer,
     buckets::Buckets,
     bus::Buses,
+    clock::StackClock,
     destinations::Destinations,
     embedded::Embedded,
     environment::{self, Environment, Files},
@@ -83,6 +84,7 @@ pub struct RunningStack {
     root: PathBuf,
     auth: bool,
     dynamo: Embedded,
+    clock: StackClock,
     model: Model,
     functions: Arc<Functions>,
     queues: Queues,
@@ -120,7 +122,9 @@ impl RunningStack {
         let dynamo = database(kept.as_ref(), &model.tables).await?;
         let common = environment::common(&data, &services);
         let logs = folder.join(environment::LOGS);
-        let functions = Functions::start(definitions, &options.programs, &common, &logs).await?;
+        let clock = StackClock::of(kept.clone());
+        let functions =
+            Functions::start(definitions, &options.programs, &common, &logs, &clock).await?;
         let functions = Arc::new(functions);
 
         let queues = Queues::of(&model.queues, kept.clone());
@@ -131,7 +135,7 @@ impl RunningStack {
         let buckets = Buckets::new(buckets, model.buckets.clone());
         let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };
         let mut tasks = JoinSet::new();
-        port::serve(&mut tasks, data_listener, forward::to(dynamo.endpoint()));
+        port::serve(&mut tasks, data_listener, forward::to(dynamo.endpoint(), &clock));
         let console = Arc::<OnceLock<String>>::default();
         let authorizer = if options.auth { Authorizer::of_tokens() } else { Authorizer::default() };
         let mut routes = api::router(&model.routes, &functions, &notices, &authorizer);
@@ -145,7 +149,7 @@ impl RunningStack {
         port::serve(&mut tasks, api_listener, port::named(routes, &options.root));
         let bus = Buses::new(&model, functions.clone(), destinations.clone(), notices.clone());
         for schedule in &model.schedules {
-            tasks.spawn(schedule::run(schedule.clone(), bus.delivery()));
+            tasks.spawn(schedule::run(schedule.clone(), bus.delivery(), clock.clone()));
         }
         let router = services::router(Services {
             bus,
@@ -194,6 +198,7 @@ impl RunningStack {
             root: options.root.clone(),
             auth: options.auth,
             dynamo,
+            clock,
             model,
             functions,
             queues,
@@ -227,6 +232,14 @@ impl RunningStack {
     #[must_use]
     pub fn dynamo(&self) -> &str {
         &self.data
+    }
+
+    /// Lets this time pass for data, functions and schedules, in milliseconds.
+    ///
+    /// # Errors
+    /// The stack's clock would be too far ahead.
+    pub fn pass_time(&self, ms: u64) -> Result<()> {
+        self.clock.pass(ms)
     }
 
     /// The URL of Lambda's invoke API.
@@ -365,7 +378,7 @@ impl RunningStack {
     pub fn serve_containers(&mut self, template: &Template, address: Ipv4Addr) -> Result<PathBuf> {
         let listener = port::listen_for_containers(address)?;
         let data = format!("http://{}", listener.local_addr()?);
-        port::serve(&mut self.tasks, listener, forward::to(self.dynamo.endpoint()));
+        port::serve(&mut self.tasks, listener, forward::to(self.dynamo.endpoint(), &self.clock));
         let listener = port::listen_for_containers(address)?;
         let services = format!("http://{}", listener.local_addr()?);
         port::serve(&mut self.tasks, listener, self.router.clone());

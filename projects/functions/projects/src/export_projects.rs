@@ -78,13 +78,11 @@ impl Service for ExportProjects {
 
     async fn open((): (), (index, bucket): (String, String)) -> Result<Self, Error> {
         let client = ringfence::aws::client_from_env()?;
-        ringfence::aws::open(&client).await;
+        let clock = Clock::system();
+        ringfence::aws::open(&client, &clock).await;
         let bucket = Bucket::open(bucket).await?;
-        Ok(Self {
-            index: Index::new(client, index, [ringfence::log::SOURCE]),
-            bucket,
-            clock: Clock::system(),
-        })
+        let index = Index::new(client, index, [ringfence::log::SOURCE]);
+        Ok(Self { index, bucket, clock })
     }
 
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {

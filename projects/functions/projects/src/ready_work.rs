@@ -41,10 +41,11 @@ impl Service for ReadyWork {
 
     async fn open((): (), (index, table): (String, String)) -> Result<Self, Error> {
         let client = ringfence::aws::client_from_env()?;
-        ringfence::aws::open(&client).await;
+        let clock = Clock::system();
+        ringfence::aws::open(&client, &clock).await;
         let index = Index::new(client.clone(), index, []);
         let reader = ViewReader::new(client, index, table, &views());
-        Ok(Self { reader, clock: Clock::system() })
+        Ok(Self { reader, clock })
     }
 
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {

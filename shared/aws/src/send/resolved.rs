@@ -133,27 +133,25 @@ impl Resolved {
     }
 
     /// Whether the SDK's cache of credentials was asked in this second.
-    pub(super) fn was_asked(&self, now: SystemTime) -> bool {
-        self.asked.load(Ordering::Relaxed) == DateTime::from(now).secs()
+    pub(super) fn was_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) == self.second()
     }
 
     /// Whether the credentials are still the same. The SDK's cache renews them before they expire.
-    pub(super) async fn is_current<E>(
-        &self,
-        now: SystemTime,
-    ) -> Result<bool, SdkError<E, HttpResponse>> {
+    pub(super) async fn is_current<E>(&self) -> Result<bool, SdkError<E, HttpResponse>> {
+        let second = self.second();
         let credentials = credentials(&self.components, &self.identities, &self.config).await;
         let credentials = credentials.map_err(SdkError::dispatch_failure)?;
         let is_current = credentials == *self.signer.credentials();
         if is_current {
-            self.asked.store(DateTime::from(now).secs(), Ordering::Relaxed);
+            self.asked.store(second, Ordering::Relaxed);
         }
         Ok(is_current)
     }
 
-    /// The time by the SDK's clock.
-    pub(super) fn now(&self) -> SystemTime {
-        self.clock.now()
+    /// The second by the SDK's clock.
+    fn second(&self) -> i64 {
+        DateTime::from(self.clock.now()).secs()
     }
 
     /// The request that goes to the service: with address, all headers, and a signature for this time.

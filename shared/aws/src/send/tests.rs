@@ -4,7 +4,6 @@ use std::error::Error as StdError;
 use std::fmt::Debug;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
-use std::time::UNIX_EPOCH;
 
 use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::{ProvideCredentials, future};
@@ -132,7 +131,7 @@ async fn all_operations(
 async fn every_operation_is_on_the_wire_and_to_callers_as_the_sdks_own() {
     let server = Server::start().await;
     let client = server.client();
-    let sender = Sender::new(client.clone(), "t".to_owned());
+    let sender = Sender::new(client.clone(), "t".to_owned(), &Time::at(NOW_S).0);
     let modelled = [
         "ConditionalCheckFailedException",
         "IdempotentParameterMismatchException",
@@ -194,7 +193,7 @@ async fn every_operation_is_on_the_wire_and_to_callers_as_the_sdks_own() {
     server.will(Does::Wait);
     let credentials = Credentials::new("AKID", "secret", None, None, "test");
     let client = server.client_with(&Time::at(NOW_S), credentials, Duration::from_millis(50));
-    let sender = Sender::new(client.clone(), "t".to_owned());
+    let sender = Sender::new(client.clone(), "t".to_owned(), &Time::at(NOW_S).0);
     let get = || client.get_item().table_name("t");
     both!(&server.arrived, sender, "no answer", get().set_key(Some(item())));
     both!(&server.arrived, sender, "no key", get());
@@ -212,22 +211,28 @@ async fn send(sender: &Sender, client: &Client) -> Answer<GetItemInput> {
 #[tokio::test]
 async fn a_wrong_clock_heals_with_the_first_answer() {
     for ahead_s in [-3_600, 600, 200, 0] {
-        let server = Server::start().await;
+        let (server, time) = (Server::start().await, Time::at(NOW_S));
         server.ahead_s.store(ahead_s, Ordering::SeqCst);
         let client = server.client();
-        let sender = Sender::new(client.clone(), "t".to_owned());
+        let sender = Sender::new(client.clone(), "t".to_owned(), &time.0);
         send(&sender, &client).await.expect("the second signature is on time");
         let sent = if ahead_s.abs() > 240 { 2 } else { 1 };
         assert_eq!(server.take().len(), sent, "{ahead_s}");
+        let now_s = NOW_S.saturating_add_signed(ahead_s);
+        assert_eq!(time.0.now_ms() / 1_000, now_s, "the times of events");
         send(&sender, &client).await.expect("it is signed for the service's time");
         let [arrived] = &server.take()[..] else { panic!("one request") };
-        let now = shifted(UNIX_EPOCH + Duration::from_secs(NOW_S), ahead_s * 1_000);
-        let date = format!("x-amz-date: {}", signature::timestamp(ms(now) / 1_000));
+        let now_s = i64::try_from(now_s).expect("a time");
+        let date = format!("x-amz-date: {}", signature::timestamp(now_s));
         assert!(arrived.headers.contains(&date), "{arrived:?}");
 
         server.will(Does::Answer(400, coded("AccessDeniedException")));
         send(&sender, &client).await.expect_err("it is refused for another reason than its time");
         assert_eq!(server.take().len(), 1, "a refusal on time is not repeated");
+
+        let opened = Time::at(NOW_S);
+        crate::open(&client, &opened.0).await;
+        assert_eq!(opened.0.now_ms(), time.0.now_ms(), "also a refusal to open has a date");
     }
 }
 
@@ -236,10 +241,10 @@ async fn a_clock_that_is_set_right_after_the_signature_heals_the_request() {
     let (server, time) = (Server::start().await, Time::at(NOW_S));
     let credentials = Credentials::new("AKID", "secret", None, None, "test");
     let client = server.client_with(&time, credentials, Duration::from_secs(60));
-    let sender = Sender::new(client.clone(), "t".to_owned());
+    let sender = Sender::new(client.clone(), "t".to_owned(), &time.0);
     server.will(Does::Correct(time.clone()));
     for wrong in [NOW_S - 3_600, NOW_S + 3_600] {
-        time.0.store(wrong, Ordering::SeqCst);
+        time.set(wrong);
         send(&sender, &client).await.expect("the second signature is on time");
         assert_eq!(server.take().len(), 2, "{wrong}");
     }
@@ -258,7 +263,7 @@ async fn a_connection_that_failed_is_not_used_again() {
     ] {
         let server = Server::start().await;
         let client = server.client();
-        let sender = Sender::new(client.clone(), "t".to_owned());
+        let sender = Sender::new(client.clone(), "t".to_owned(), &Time::at(NOW_S).0);
         server.will(does.clone());
         let theirs = get(&client).send().await.is_ok();
         server.will(Does::Answer(200, "{}".to_owned()));
@@ -315,10 +320,10 @@ async fn credentials_are_renewed_once_and_before_they_end() {
     let (time, given) = (Time::at(NOW_S), Arc::new(AtomicUsize::new(0)));
     let client =
         server.client_with(&time, Renewed(time.clone(), given.clone()), Duration::from_secs(60));
-    let sender = Sender::new(client.clone(), "t".to_owned());
+    let sender = Sender::new(client.clone(), "t".to_owned(), &time.0);
     // The SDK's cache renews them shortly before they expire.
     for (at, times) in [(0, 1), (500, 1), (598, 2), (1_000, 2)] {
-        time.0.store(NOW_S + at, Ordering::SeqCst);
+        time.set(NOW_S + at);
         server.ahead_s.store(i64::try_from(at).expect("small"), Ordering::SeqCst);
         let sends = (0..8).map(|_| send(&sender, &client));
         for answer in join_all(sends).await {
@@ -330,7 +335,7 @@ async fn credentials_are_renewed_once_and_before_they_end() {
             assert!(arrived.headers.contains(&token), "{arrived:?}");
         }
     }
-    time.0.store(NOW_S + 2_000, Ordering::SeqCst);
+    time.set(NOW_S + 2_000);
     let error = learned(send(&sender, &client).await);
     assert!(error.contains("no more of them"), "{error}");
     assert_eq!(server.take(), [], "nothing is sent without credentials");

@@ -32,7 +32,7 @@ fn a_refused_request_counts_as_if_it_had_been_carried_out() {
 async fn a_write_without_a_condition_is_not_sent() {
     let wire = Wire::default();
     let client = wire.client_of(Arc::new(|_: &str, _: &[u8]| (200, b"{}".to_vec())));
-    let table = Table::new(client, "events");
+    let table = Table::new(client, "events", &Clock::system());
     let key = Item::from([("id".to_owned(), AttributeValue::S("a".into()))]);
     let put = Put::builder().table_name("events").set_item(Some(key.clone()));
     let update = Update::builder().table_name("events").set_key(Some(key.clone()));
@@ -63,7 +63,7 @@ async fn unprocessed_keys_fail_and_missing_items_are_left_out() {
         };
         (200, answer.to_string().into_bytes())
     };
-    let table = Table::new(Wire::default().client_of(Arc::new(answer)), "events");
+    let table = Table::new(Wire::default().client_of(Arc::new(answer)), "events", &Clock::system());
     let key = Item::from([("id".to_owned(), AttributeValue::S("a".into()))]);
     let mut keys = vec![key.clone()];
     let gave_up = table.get_some(Retry::default().attempts_max(2), &mut keys, true).await;

@@ -27,7 +27,7 @@ impl AggregateTable {
     /// ([`ringfence_aws::client_from_env`]), so that every attempt is counted once.
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>, clock: Clock) -> Self {
-        let dynamo = ringfence_aws::Table::new(client, name);
+        let dynamo = ringfence_aws::Table::new(client, name, &clock);
         Self { dynamo, clock, retry: Retry::default(), gaps: Gaps::new(), stores: Stores::Any }
     }
 

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::{
     Update,
 };
 use futures::future::BoxFuture;
-use ringfence_aws::{Failure, Item, Meter, Table, TableLayout, number_key, text_key};
+use ringfence_aws::{Clock, Failure, Item, Meter, Table, TableLayout, number_key, text_key};
 use ringfence_core::Consistency;
 
 use crate::attributes::{I, P};
@@ -44,7 +44,7 @@ impl DynamoStore {
     /// ([`ringfence_aws::client_from_env`]), so that every attempt is counted once.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>) -> Self {
-        Self { table: Table::new(client, table) }
+        Self { table: Table::new(client, table, &Clock::system()) }
     }
 
     /// The cost of this store's requests so far.

@@ -248,7 +248,7 @@ async fn a_scan_returns_every_event_and_nothing_else() {
 #[tokio::test]
 async fn opening_the_connection_reads_nothing_from_the_table() {
     let stack = Stack::start(catalog()).await;
-    ringfence_aws::open(&stack.client).await;
+    ringfence_aws::open(&stack.client, &stack.clock).await;
     let operations = stack.wire.take().into_iter().map(|exchange| exchange.operation);
     assert_eq!(operations.collect::<Vec<_>>(), ["DescribeEndpoints"]);
 }

@@ -59,7 +59,7 @@ impl Service for IndexEvents {
         let dead_letters = DeadLetterQueue::new(aws_sdk_sqs::Client::new(&config), queue);
         let clock = Clock::system();
         let client = ringfence_aws::client_from_env()?;
-        ringfence_aws::open(&client).await;
+        ringfence_aws::open(&client, &clock).await;
         let logs = StackLogs { client: client.clone(), clock: clock.clone(), tables: logs };
         let indexer = Indexer::new(logs.sources(&sources, &catalog), client, index)
             .epoch_entries(epoch_entries);

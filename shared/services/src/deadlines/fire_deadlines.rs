@@ -40,7 +40,7 @@ impl Service for FireDeadlines {
         let fire = Self { deadlines, logs, views };
         // Fails at the start if a table can't be opened.
         fire.sweep()?;
-        ringfence_aws::open(&fire.logs.client).await;
+        ringfence_aws::open(&fire.logs.client, &fire.logs.clock).await;
         Ok(fire)
     }
 

@@ -16,7 +16,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{
     AttributeValue, Put, ReturnValuesOnConditionCheckFailure, builders::PutBuilder,
 };
-use ringfence_aws::{Failure, GaveUp, Item, Meter, Retry, Table};
+use ringfence_aws::{Clock, Failure, GaveUp, Item, Meter, Retry, Table};
 use ringfence_core::{KEY_KEPT_SECONDS, canonical_json, rfc3339};
 use ringfence_lambda::slice::QueuedCommand;
 use ringfence_views::attributes::{EXPIRES_AT, ID, VIEW};
@@ -231,7 +231,7 @@ pub struct CommandAnswers(Table);
 impl CommandAnswers {
     /// The answers in this table.
     pub fn new(client: Client, view_table: impl Into<String>) -> Self {
-        Self(Table::new(client, view_table))
+        Self(Table::new(client, view_table, &Clock::system()))
     }
 
     /// What its requests cost so far.

@@ -63,8 +63,9 @@ impl Service for RunCommands {
         let sqs = sdk_config()?.into_builder().timeout_config(timeouts).build();
         let sqs = aws_sdk_sqs::Client::new(&sqs);
         let queue = Box::new(SqsCommandQueue::new(sqs, commands, dead_letters));
-        ringfence_aws::open(&client).await;
-        let logs = StackLogs { client, clock: Clock::system(), tables };
+        let clock = Clock::system();
+        ringfence_aws::open(&client, &clock).await;
+        let logs = StackLogs { client, clock, tables };
         Self::on(&slices, &logs, &views, queue, issuers)
     }
 

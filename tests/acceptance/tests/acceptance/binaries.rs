@@ -47,6 +47,10 @@ async fn the_walk_through_the_shop_succeeds() {
         "OrderCancelled orderId:ord-9/5",
     ];
     assert!(lines.windows(expected.len()).any(|found| found == expected), "{trace}");
+    // The walk has moved the stack's clock, and so does the command. Nothing is ahead of it.
+    assert_eq!(run(&["due", "--in", "10m"]), "0 took effect, 0 left\n");
+    let verified = run(&["verify"]);
+    assert!(!verified.contains("ahead"), "{verified}");
 }
 
 #[tokio::test]

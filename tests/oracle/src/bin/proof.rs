@@ -47,7 +47,7 @@ const TESTS: [(&[&str], &str); 13] = [
     (&["--lib"], "publisher::crashes"),
     (&["--lib"], "project::"),
 ];
-const USAGE: &str = "usage: cargo proof [rules|model|repair|feed|names|queries|schedules|claims|lanes|queue|dues|\
+const USAGE: &str = "usage: cargo proof [rules|model|repair|feed|names|queries|schedules|claims|clocks|lanes|queue|dues|\
      import|meetings|tests|contention] [how many schedules, 10000 if none are named] [first seed]";
 
 struct Extent {
@@ -57,7 +57,7 @@ struct Extent {
 
 type Part = (&'static str, fn(&Extent) -> Result<String, String>);
 
-const PARTS: [Part; 15] = [
+const PARTS: [Part; 16] = [
     ("rules", rules),
     ("model", model),
     ("repair", repair),
@@ -66,6 +66,7 @@ const PARTS: [Part; 15] = [
     ("queries", check_queries),
     ("schedules", schedules),
     ("claims", claims),
+    ("clocks", |extent| check_reacting(extent, "clocks", Schedule::of_clocks)),
     ("lanes", |extent| check_reacting(extent, "lanes", Schedule::of_lanes)),
     ("queue", |extent| check_reacting(extent, "queue", Schedule::of_queue)),
     ("dues", |extent| check_reacting(extent, "dues", Schedule::of_dues)),

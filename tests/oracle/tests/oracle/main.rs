@@ -10,7 +10,8 @@ use ringfence_oracle::{
 
 /// `cargo test` has time for this many. The proof runs more.
 const SCHEDULES: u64 = 60;
-/// For lanes, the queue and dues.
+/// For wrong clocks, lanes, the queue and dues.
+const CLOCKS: u64 = 40;
 const LANES: u64 = 14;
 const QUEUES: u64 = 16;
 const DUES: u64 = 8;
@@ -45,6 +46,7 @@ const NOTICED: [(u64, &[usize], &[Kind]); Mutant::ALL.len()] = [
     (30, &[19, 20, 22], &[Kind::Stray, Kind::Effect]),
     (60, &[5, 16, 21, 23], &[Kind::Stray, Kind::Effect]),
     (0, &[8, 10, 18], &[]),
+    (0, &[0], &[]),
 ];
 
 #[test]
@@ -59,6 +61,15 @@ fn every_answer_is_the_one_of_a_serial_run() {
     assert!(tally.recalled > SCHEDULES / 10, "{tally:?}");
     // The order between boundaries follows from the writers' clocks. The schedules must try that.
     assert!(tally.reordered > SCHEDULES / 5, "{tally:?}");
+}
+
+#[test]
+fn machines_with_wrong_clocks_give_events_the_times_of_the_store() {
+    let schedules = bound(CLOCKS, 10 * CLOCKS);
+    let tally = run(schedules, 0, Schedule::of_clocks, None, &|_| ())
+        .unwrap_or_else(|difference| panic!("{difference}"));
+    println!("{tally:?}");
+    assert!(tally.accepted > 2 * schedules && tally.faults > schedules, "{tally:?}");
 }
 
 #[test]
@@ -105,8 +116,9 @@ fn a_schedule_that_has_found_a_mistake_finds_none() {
 
 #[test]
 fn a_schedule_runs_again_as_it_was() {
-    let of = [Schedule::new, Schedule::of_lanes, Schedule::of_queue, Schedule::of_dues];
-    for (of, seeds) in of.into_iter().zip([5, 1, 1, 1]) {
+    let reacting = [Schedule::of_lanes, Schedule::of_queue, Schedule::of_dues];
+    let of = [Schedule::new, Schedule::of_clocks].into_iter().chain(reacting);
+    for (of, seeds) in of.zip([5, 2, 1, 1, 1]) {
         for seed in 0..seeds {
             assert_eq!(of(seed).run(None), of(seed).run(None), "seed {seed}");
         }
@@ -117,6 +129,7 @@ fn a_schedule_runs_again_as_it_was() {
 fn noticed(schedules: u64, first: u64, mutant: Mutant) -> Difference {
     let of = match mutant.subject() {
         Subject::Commands => Schedule::new,
+        Subject::Clocks => Schedule::of_clocks,
         Subject::Lanes => Schedule::of_lanes,
         Subject::Queue => Schedule::of_queue,
         Subject::Dues => Schedule::of_dues,

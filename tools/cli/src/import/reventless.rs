@@ -99,7 +99,7 @@ pub(super) async fn import(arguments: &Arguments, lists: &Lists) -> Result<Repor
     Layout::Reventless.check(&client, &arguments.source).await?;
     let clock = Clock::fixed(0);
     let log = table.log_at(client.clone(), &lists.stack.catalog, clock.clone());
-    let source = Table::new(client, &arguments.source);
+    let source = Table::new(client, &arguments.source, &clock);
     let Found { events, mut report } = Found::read(&source, lists, &log, &clock).await?;
     if report.broken.is_empty() && !arguments.dry_run {
         report.imports.import(events, &log, &clock).await?;

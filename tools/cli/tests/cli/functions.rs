@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fs, time::Duration};
 
 use ringfence_local::{
+    clock::StackClock,
     functions::Functions,
     invoke::{Invoke, InvokeError},
     template::{FunctionResource, Retries},
@@ -28,7 +29,8 @@ async fn start(timeout: Duration) -> (TempDir, Functions) {
     let common = BTreeMap::from([("AWS_ACCESS_KEY_ID".to_owned(), "local".to_owned())]);
     let logs = folder.path().join("logs");
     let definitions = [definition];
-    let functions = Functions::start(&definitions, &programs, &common, &logs);
+    let functions =
+        Functions::start(&definitions, &programs, &common, &logs, &StackClock::default());
     let functions = functions.await.expect("functions");
     (folder, functions)
 }

@@ -88,7 +88,7 @@ async fn requests_go_where_the_sdk_sends_them() {
             .app_name(AppName::new("shop").expect("a name"))
             .http_client(http_client_fn(move |_, _| connector.clone()));
         let client = Client::from_conf(with(config).build());
-        let sender = Sender::new(client.clone(), table.to_owned());
+        let sender = Sender::new(client.clone(), table.to_owned(), &Time::at(NOW_S).0);
         let case = format!("{url:?}");
         let sent = all_operations(&kept.0, &client, &sender, &case).await;
         let lines: Vec<_> = sent.into_iter().map(|request| request.line).collect();

@@ -1,9 +1,9 @@
 //! A server for the tests that follows instructions.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use aws_credential_types::provider::ProvideCredentials;
 use aws_sdk_dynamodb::Client;
@@ -17,23 +17,27 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::NOW_S;
-use crate::Trust;
 use crate::connector::{http_client, no_proxy};
-use crate::send::{ms, shifted, signature};
+use crate::send::{signature, time};
+use crate::{Clock, Trust};
 
-/// A clock for both ways.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Time(pub(super) Arc<AtomicU64>);
+/// A machine's clock for both ways.
+#[derive(Clone, Debug)]
+pub(super) struct Time(pub(super) Clock);
 
 impl Time {
     pub(super) fn at(seconds: u64) -> Self {
-        Self(Arc::new(seconds.into()))
+        Self(Clock::fixed(seconds * 1_000).of_machine())
+    }
+
+    pub(super) fn set(&self, seconds: u64) {
+        self.0.set(seconds * 1_000);
     }
 }
 
 impl TimeSource for Time {
     fn now(&self) -> SystemTime {
-        UNIX_EPOCH + Duration::from_secs(self.0.load(Ordering::SeqCst))
+        time(self.0.machine_ms())
     }
 }
 
@@ -140,16 +144,15 @@ impl Server {
                 body,
             });
 
-            let now = UNIX_EPOCH + Duration::from_secs(NOW_S);
-            let now = shifted(now, self.ahead_s.load(Ordering::SeqCst) * 1_000);
-            let date = DateTime::from(now).fmt(Format::HttpDate).expect("a date");
+            let now_s = i64::try_from(NOW_S).expect("a time") + self.ahead_s.load(Ordering::SeqCst);
+            let date = DateTime::from_secs(now_s).fmt(Format::HttpDate).expect("a date");
             let on_time = (-4..=4).any(|minute| {
-                let near = signature::timestamp(ms(now) / 1_000 + minute * 60);
+                let near = signature::timestamp(now_s + minute * 60);
                 near[..13] == signed[..13]
             });
             let does = self.does.lock().expect("no panic").clone();
             if let Does::Correct(time) = &does {
-                time.0.store(NOW_S, Ordering::SeqCst);
+                time.set(NOW_S);
             }
             let does =
                 if on_time { does } else { Does::Answer(400, coded("InvalidSignatureException")) };
