@@ -248,7 +248,7 @@ async fn pay_too_late(walker: &mut Walker<'_>) -> Result<()> {
     );
     order_kettle(walker, "ord-9").await?;
     let stack = walker.stack();
-    stack.pass_time(15 * 60_000)?;
+    stack.pass_time(15 * 60_000).await?;
     let caused = ["StockReleased", "OrderCancelled", "ProductDemandRevoked"];
     let caused = caused.map(|event| (event, 1));
     select! {

@@ -1,6 +1,8 @@
 //! The port of a stack's data. It forwards requests to the embedded DynamoDB, which can't be put under the guard,
 //! because it makes its routes itself. The answers have the time of the stack's clock.
 
+use std::sync::Arc;
+
 use axum::{
     Router,
     body::Body,
@@ -14,27 +16,24 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 
-use crate::clock::StackClock;
+use crate::functions::Functions;
 
 /// A request to this path lets time pass: the milliseconds in its body.
 const PASS_TIME: &str = "/ringfence/pass-time";
 
-/// A client with the URL of the server, and the stack's clock.
-type Server = (Client<HttpConnector, Body>, String, StackClock);
+/// A client with the URL of the server, and the stack's functions with the clock.
+type Server = (Client<HttpConnector, Body>, String, Arc<Functions>);
 
 /// Routes that forward each request to the server at this URL, which has no path.
-pub(crate) fn to(url: &str, clock: &StackClock) -> Router {
+pub(crate) fn to(url: &str, functions: &Arc<Functions>) -> Router {
     let client = Client::builder(TokioExecutor::new()).build_http();
-    Router::new().route(PASS_TIME, post(pass_time)).fallback(pass_on).with_state((
-        client,
-        url.to_owned(),
-        clock.clone(),
-    ))
+    let server = (client, url.to_owned(), functions.clone());
+    Router::new().route(PASS_TIME, post(pass_time)).fallback(pass_on).with_state(server)
 }
 
-async fn pass_time(State((_, _, clock)): State<Server>, body: String) -> Response {
+async fn pass_time(State((.., functions)): State<Server>, body: String) -> Response {
     let passed = match body.parse() {
-        Ok(ms) => clock.pass(ms).map_err(|error| error.to_string()),
+        Ok(ms) => functions.pass_time(ms).await.map_err(|error| error.to_string()),
         Err(_) => Err("the body is not a number of milliseconds".to_owned()),
     };
     match passed {
@@ -43,7 +42,7 @@ async fn pass_time(State((_, _, clock)): State<Server>, body: String) -> Respons
     }
 }
 
-async fn pass_on(State((client, url, clock)): State<Server>, mut request: Request) -> Response {
+async fn pass_on(State((client, url, functions)): State<Server>, mut request: Request) -> Response {
     let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
     let Ok(uri) = format!("{url}{path}").parse() else {
         return StatusCode::BAD_REQUEST.into_response();
@@ -52,7 +51,7 @@ async fn pass_on(State((client, url, clock)): State<Server>, mut request: Reques
     *request.version_mut() = Version::HTTP_11;
     match client.request(request).await {
         Ok(mut answer) => {
-            let date = clock.now().format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+            let date = functions.clock().now().format("%a, %d %b %Y %H:%M:%S GMT").to_string();
             let date = HeaderValue::try_from(date).expect("a date is a header");
             answer.headers_mut().insert(DATE, date);
             answer.into_response()

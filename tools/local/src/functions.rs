@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use futures::future::join_all;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{
@@ -20,10 +21,10 @@ use tokio::{
 };
 
 use crate::{
-    clock::StackClock,
     invoke::{Invoke, InvokeError},
     port,
     runtime::{self, ByName, Invocations, Running},
+    stack_clock::StackClock,
     template::FunctionResource,
 };
 
@@ -40,6 +41,7 @@ const RESTART_PAUSE: Duration = Duration::from_millis(200);
 pub struct Functions {
     endpoint: String,
     functions: Arc<ByName>,
+    clock: StackClock,
     _tasks: JoinSet<()>,
     _kept: TempDir,
 }
@@ -103,13 +105,27 @@ impl Functions {
         }
         let functions = Arc::new(functions);
         port::serve(&mut tasks, listener, runtime::router(functions.clone()));
-        Ok(Self { endpoint, functions, _tasks: tasks, _kept: kept })
+        Ok(Self { endpoint, functions, clock: clock.clone(), _tasks: tasks, _kept: kept })
     }
 
     /// The URL of the Lambda invoke API.
     #[must_use]
     pub fn endpoint(&self) -> &str {
         &self.endpoint
+    }
+
+    /// The clock of their stack.
+    pub(crate) fn clock(&self) -> &StackClock {
+        &self.clock
+    }
+
+    /// Lets time pass, in milliseconds, once no function is under way: a jump of the clock would end the function's
+    /// leases.
+    pub(crate) async fn pass_time(&self, ms: u64) -> Result<()> {
+        let all = |running: &Running| u32::try_from(running.most).unwrap_or(u32::MAX);
+        let places = self.functions.values().map(|running| running.free.acquire_many(all(running)));
+        let _places = join_all(places).await;
+        self.clock.pass(ms)
     }
 
     /// The file that the processes of a function run.

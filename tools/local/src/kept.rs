@@ -252,8 +252,21 @@ fn settle(dynamo: &Embedded, tables: &[TableResource]) -> Result<()> {
     Ok(())
 }
 
+/// The kept tables, or empty ones.
+pub(crate) async fn database(kept: Option<&Kept>, tables: &[TableResource]) -> Result<Embedded> {
+    if let Some(kept) = kept {
+        return kept.database(tables).await;
+    }
+    let dynamo = Embedded::hidden().await?;
+    for table in tables {
+        ensure!(table.instead_of.is_none(), "{}", lacking(&table.id, &table.name));
+        dynamo.create_table(&table.properties, &table.name)?;
+    }
+    Ok(dynamo)
+}
+
 /// Why a table that a parameter names can't be used.
-pub(crate) fn lacking(id: &str, name: &str) -> String {
+fn lacking(id: &str, name: &str) -> String {
     format!(
         "the table {name}, which {id}Name names, is not there: a stack finds tables in data that are kept (--keep), where \
          programs have made them before"

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
-    clock::StackClock,
     embedded::tests::{put, table},
+    stack_clock::StackClock,
     template::QueueResource,
 };
 

@@ -24,8 +24,9 @@ use tokio::{
 };
 
 use crate::{
-    clock::{self, StackClock},
+    clock,
     invoke::{InvokeError, PAYLOAD_BYTES_MAX},
+    stack_clock::StackClock,
     template::{ACCOUNT, REGION},
 };
 

@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    clock::{self, StackClock},
+    clock,
     delivery::Delivery,
     invoke::Invoke,
+    stack_clock::StackClock,
     template::{ACCOUNT, REGION, Schedule},
 };
 

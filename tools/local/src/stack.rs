@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use axum::{Router, routing::get};
 use ringfence_token::JWKS_PATH;
 use serde_json::Value;
@@ -19,14 +19,13 @@ use crate::{
     authorizer::Authorizer,
     buckets::Buckets,
     bus::Buses,
-    clock::StackClock,
     destinations::Destinations,
     embedded::Embedded,
     environment::{self, Environment, Files},
     forward,
     functions::Functions,
     invoke::{Invoke, InvokeError},
-    kept::{Kept, emptied, lacking},
+    kept::{Kept, database, emptied},
     mails::Mails,
     notices::{Notice, Notices, TroubleWatch},
     port,
@@ -35,6 +34,7 @@ use crate::{
     routes::takes_path,
     sam, schedule,
     services::{self, Services},
+    stack_clock::StackClock,
     stream::Poller,
     template::{ACCOUNT, FunctionResource, Model, Route, Schedule, TableResource, Template},
     tokens,
@@ -84,7 +84,6 @@ pub struct RunningStack {
     root: PathBuf,
     auth: bool,
     dynamo: Embedded,
-    clock: StackClock,
     model: Model,
     functions: Arc<Functions>,
     queues: Queues,
@@ -118,14 +117,13 @@ impl RunningStack {
         let notices = Notices::default();
         let keep = options.keep.as_deref();
         let kept = keep.map(|folder| Kept::open(folder, &model, &notices)).transpose()?;
-        let definitions = &model.functions;
         let dynamo = database(kept.as_ref(), &model.tables).await?;
         let common = environment::common(&data, &services);
         let logs = folder.join(environment::LOGS);
         let clock = StackClock::of(kept.clone());
-        let functions =
-            Functions::start(definitions, &options.programs, &common, &logs, &clock).await?;
-        let functions = Arc::new(functions);
+        let programs = &options.programs;
+        let functions = Functions::start(&model.functions, programs, &common, &logs, &clock);
+        let functions = Arc::new(functions.await?);
 
         let queues = Queues::of(&model.queues, kept.clone());
         let buckets = match &kept {
@@ -135,7 +133,7 @@ impl RunningStack {
         let buckets = Buckets::new(buckets, model.buckets.clone());
         let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };
         let mut tasks = JoinSet::new();
-        port::serve(&mut tasks, data_listener, forward::to(dynamo.endpoint(), &clock));
+        port::serve(&mut tasks, data_listener, forward::to(dynamo.endpoint(), &functions));
         let console = Arc::<OnceLock<String>>::default();
         let authorizer = if options.auth { Authorizer::of_tokens() } else { Authorizer::default() };
         let mut routes = api::router(&model.routes, &functions, &notices, &authorizer);
@@ -198,7 +196,6 @@ impl RunningStack {
             root: options.root.clone(),
             auth: options.auth,
             dynamo,
-            clock,
             model,
             functions,
             queues,
@@ -234,12 +231,12 @@ impl RunningStack {
         &self.data
     }
 
-    /// Lets this time pass for data, functions and schedules, in milliseconds.
+    /// Lets this time pass for data, functions and schedules, in milliseconds, once no function is under way.
     ///
     /// # Errors
     /// The stack's clock would be too far ahead.
-    pub fn pass_time(&self, ms: u64) -> Result<()> {
-        self.clock.pass(ms)
+    pub async fn pass_time(&self, ms: u64) -> Result<()> {
+        self.functions.pass_time(ms).await
     }
 
     /// The URL of Lambda's invoke API.
@@ -378,7 +375,11 @@ impl RunningStack {
     pub fn serve_containers(&mut self, template: &Template, address: Ipv4Addr) -> Result<PathBuf> {
         let listener = port::listen_for_containers(address)?;
         let data = format!("http://{}", listener.local_addr()?);
-        port::serve(&mut self.tasks, listener, forward::to(self.dynamo.endpoint(), &self.clock));
+        port::serve(
+            &mut self.tasks,
+            listener,
+            forward::to(self.dynamo.endpoint(), &self.functions),
+        );
         let listener = port::listen_for_containers(address)?;
         let services = format!("http://{}", listener.local_addr()?);
         port::serve(&mut self.tasks, listener, self.router.clone());
@@ -393,17 +394,4 @@ impl RunningStack {
         self._sam = Some(folder);
         Ok(written)
     }
-}
-
-/// The kept tables, or empty ones.
-async fn database(kept: Option<&Kept>, tables: &[TableResource]) -> Result<Embedded> {
-    if let Some(kept) = kept {
-        return kept.database(tables).await;
-    }
-    let dynamo = Embedded::hidden().await?;
-    for table in tables {
-        ensure!(table.instead_of.is_none(), "{}", lacking(&table.id, &table.name));
-        dynamo.create_table(&table.properties, &table.name)?;
-    }
-    Ok(dynamo)
 }

@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, fs, time::Duration};
 
 use ringfence_local::{
-    clock::StackClock,
     functions::Functions,
     invoke::{Invoke, InvokeError},
+    stack_clock::StackClock,
     template::{FunctionResource, Retries},
 };
 use serde_json::{Value, json};
