@@ -11,7 +11,7 @@ use clap::builder::Resettable;
 use clap::{Args, Command, FromArgMatches};
 use futures::stream::BoxStream;
 use ringfence_aws::{Clock, client_of};
-use ringfence_feed::{Checkpoints, Entry, Index};
+use ringfence_feed::{Checkpoints, Index};
 use ringfence_log::StackLogs;
 use ringfence_views::{DueReader, Projector, ViewReader};
 
@@ -164,11 +164,6 @@ impl Site {
     /// The index with a new meter, because each page shows its cost.
     pub(crate) fn index(&self) -> Index {
         Index::new(self.client.clone(), &self.index_table, ringfence_cli::tables::sources())
-    }
-
-    /// The entry with its event in the newest version.
-    pub(crate) fn current(&self, Entry { checkpoint, event }: Entry) -> Entry {
-        Entry { checkpoint, event: self.lists.shown(event) }
     }
 
     /// The rows of the views, if their table is named.
