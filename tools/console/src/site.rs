@@ -13,6 +13,7 @@ use futures::stream::BoxStream;
 use ringfence_aws::{Clock, client_of};
 use ringfence_feed::{Checkpoints, Index};
 use ringfence_log::StackLogs;
+use ringfence_reactors::ReactorTable;
 use ringfence_views::{DueReader, Projector, ViewReader};
 
 use crate::job::Jobs;
@@ -171,6 +172,12 @@ impl Site {
         let table = self.view_table.as_ref()?;
         let views = self.lists.stack.rows();
         Some(ViewReader::new(self.client.clone(), index.clone(), table, &views))
+    }
+
+    /// The table of the reactors and ordered automations, which is the table of the views, if it is named.
+    pub(crate) fn reactors(&self) -> Option<ReactorTable> {
+        let table = self.view_table.clone()?;
+        Some(ReactorTable::new(self.client.clone(), table, Clock::system()))
     }
 
     /// The reader of due rows, if the table of the views is named.

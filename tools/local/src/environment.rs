@@ -11,9 +11,6 @@ use serde_json::json;
 
 use crate::template::{FunctionResource, Model, REGION};
 
-/// The folder of the functions' logs, inside the stack's folder.
-pub(crate) const LOGS: &str = "logs";
-
 /// Variables by name.
 pub type Environment = BTreeMap<String, String>;
 
@@ -38,6 +35,7 @@ pub struct Files {
 pub(crate) fn write(
     root: &Path,
     folder: &Path,
+    logs: &Path,
     common: &Environment,
     api: &str,
     token: Option<&str>,
@@ -50,7 +48,7 @@ pub(crate) fn write(
         fs::write(own.join(&function.binary), assignments(all))?;
     }
     let shell = folder.join("env");
-    fs::write(&shell, assignments(&of_shell(root, folder, common, api, token, model)))?;
+    fs::write(&shell, assignments(&of_shell(root, logs, common, api, token, model)))?;
     let watch = folder.join("watch.toml");
     // An array of strings is written in TOML as in JSON.
     let runner = json!(["sh", "-c", RUNNER, own]);
@@ -60,16 +58,16 @@ pub(crate) fn write(
 
 /// The variables for a shell, or for a program that uses the whole stack. With `RULES_ARE_OFF`, `ringfence import`
 /// knows that nothing acts on events.
-/// `root` is the stack's folder with the samples, and `folder` has its files with the functions' logs.
+/// `root` is the stack's folder with the samples, and `logs` has the functions' logs.
 pub(crate) fn of_shell(
     root: &Path,
-    folder: &Path,
+    logs: &Path,
     common: &Environment,
     api: &str,
     token: Option<&str>,
     model: &Model,
 ) -> Environment {
-    let logs = folder.join(LOGS).display().to_string();
+    let logs = logs.display().to_string();
     let samples = root.join("events").display().to_string();
     let tools =
         [("API_URL", api.to_owned()), ("FUNCTION_LOGS", logs), ("FUNCTION_SAMPLES", samples)];
@@ -178,8 +176,9 @@ mod tests {
         ];
         let common = Environment::from([("REGION".to_owned(), "here".to_owned())]);
         let model = Model { functions: functions.into(), rules_are_off: true, ..Model::default() };
-        let files = write(root, &root.join("its files"), &common, "http://a", Some("t"), &model)
-            .expect("files");
+        let (folder, logs) = (root.join("its files"), root.join("its logs"));
+        let files =
+            write(root, &folder, &logs, &common, "http://a", Some("t"), &model).expect("files");
 
         let shell = r#"set -a; . "$0"; printf '%s|' "$API_URL" "$API_TOKEN" "$REGION" "$TABLE" "$TEXT" "${QUEUE-absent}" "$RULES_ARE_OFF""#;
         let mut sh = Command::new("sh");

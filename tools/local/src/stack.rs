@@ -75,6 +75,7 @@ pub type Console = Box<
 /// A running stack. It ends when it is dropped.
 pub struct RunningStack {
     folder: PathBuf,
+    logs: PathBuf,
     api: String,
     services: String,
     data: String,
@@ -119,7 +120,10 @@ impl RunningStack {
         let definitions = &model.functions;
         let dynamo = database(kept.as_ref(), &model.tables).await?;
         let common = environment::common(&data, &services);
-        let logs = folder.join(environment::LOGS);
+        let logs = match &kept {
+            Some(kept) => kept.logs(),
+            None => emptied(folder.join("logs"))?,
+        };
         let functions = Functions::start(definitions, &options.programs, &common, &logs).await?;
         let functions = Arc::new(functions);
 
@@ -186,6 +190,7 @@ impl RunningStack {
         }
         Ok(Self {
             folder,
+            logs,
             api,
             services,
             data,
@@ -323,8 +328,8 @@ impl RunningStack {
     #[must_use]
     pub fn variables(&self) -> Environment {
         let common = environment::common(&self.data, &self.services);
-        let (token, Self { root, folder, api, model, .. }) = (self.token(), self);
-        environment::of_shell(root, folder, &common, api, token.as_deref(), model)
+        let (token, Self { root, logs, api, model, .. }) = (self.token(), self);
+        environment::of_shell(root, logs, &common, api, token.as_deref(), model)
     }
 
     /// The operator's token, for the console and for a shell, if the API asks for tokens. It is the token of a program,
@@ -348,6 +353,7 @@ impl RunningStack {
         environment::write(
             &self.root,
             &self.folder,
+            &self.logs,
             &common,
             &self.api,
             token.as_deref(),
