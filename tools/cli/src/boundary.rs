@@ -169,9 +169,8 @@ pub async fn look(
         Subject::Aggregate(key) => of_aggregate(lists, logs, &key, limit).await?,
         Subject::Document(stream) => of_document(lists, logs, &stream, limit).await?,
     };
-    for shown in &mut look.events {
-        *shown = lists.shown(shown.event.clone(), newest);
-    }
+    let shown = look.events.into_iter().map(|stored| lists.shown(stored.event, newest));
+    look.events = shown.collect();
     if commands.are_known() {
         look.conflicts = Some(conflicts(commands, &look.boundaries).await?);
     }

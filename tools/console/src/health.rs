@@ -114,7 +114,8 @@ pub(crate) async fn page(
     Ok(frame::page(&site, "/health", "Health", cost, &main))
 }
 
-/// The readers of the stack's lists, or all, with their lag; the parked rows and events of views; and the units that this read.
+/// The readers of the stack's lists, or all, with their lag; the parked rows and events of views; and the units that
+/// this read.
 async fn readers(site: &Site, asked: &Asked<'_>) -> Result<(Part, Part, Cost)> {
     let index = site.index();
     let (Some(views), Some(checkpoints), Some(reactors)) =

@@ -349,17 +349,8 @@ impl RunningStack {
     /// One can't be written.
     pub fn write_environment(&self) -> Result<Files> {
         let common = environment::common(&self.data, &self.services);
-        let token = self.token();
-        environment::write(
-            &self.root,
-            &self.folder,
-            &self.logs,
-            &common,
-            &self.api,
-            token.as_deref(),
-            &self.model,
-        )
-        .with_context(|| format!("cannot write into {}", self.folder.display()))
+        environment::write(&self.folder, &self.variables(), &common, &self.model.functions)
+            .with_context(|| format!("cannot write into {}", self.folder.display()))
     }
 
     /// Serves DynamoDB and the other services also at this address, at which containers reach this machine. Writes a

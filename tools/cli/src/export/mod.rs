@@ -82,6 +82,7 @@ struct Done {
     /// The events that it leaves out because they can't be decoded: each id, and why.
     unreadable: Vec<(String, String)>,
     until: Checkpoint,
+    newest: bool,
     read_units: f64,
 }
 
@@ -137,6 +138,7 @@ pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitC
         all: events(segments),
         unreadable,
         until: written.folder.until(),
+        newest: shown.newest,
         read_units: index.meter().snapshot().total().read,
     };
     Ok(output.end(&done, done.unreadable.is_empty()))
@@ -195,23 +197,33 @@ async fn write(
 
 impl Display for Done {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { folder, events, segments, all, unreadable, until, read_units } = self;
+        let Self { folder, events, segments, all, unreadable, until, newest, read_units } = self;
         for (event, why) in unreadable {
             write_line!(f, "left out {}: {}", visible(event), visible(why))?;
         }
+        let shape = if *newest { "in the newest versions" } else { "as they are stored" };
         write_line!(
             f,
-            "{events} events in {segments} new files, {read_units} read units; {folder} has {all} events, up to \
+            "{events} events in {segments} new files, {read_units} read units; {folder} has {all} events {shape}, up to \
              checkpoint {until}"
         )
     }
 }
 
-serialize_as!(Done, |Done { folder, events, segments, all, unreadable, until, read_units }| {
+serialize_as!(Done, |Done {
+                         folder,
+                         events,
+                         segments,
+                         all,
+                         unreadable,
+                         until,
+                         newest,
+                         read_units,
+                     }| {
     let unreadable = unreadable.iter().map(|(event, why)| json!({ "event": event, "cause": why }));
     json!({
         "unreadable": unreadable.collect::<Value>(),
         "folder": folder, "events": events, "files": segments, "allEvents": all, "checkpoint": until,
-        "readUnits": read_units,
+        "newest": newest, "readUnits": read_units,
     })
 });

@@ -1,4 +1,5 @@
-//! `ringfence sql`: queries an export in SQL. DuckDB reads the files; nothing is copied.
+//! `ringfence sql`: queries an export in SQL. DuckDB reads the files. Files with older versions are
+//! converted into temporary copies.
 
 mod newest;
 mod views;
@@ -76,8 +77,10 @@ pub(crate) fn sql(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             out::lines(&statements(stored())?);
             let other = match folder.other_version(lists) {
-                None => "",
-                Some(_) => ", after an export with --newest, because this one has older versions",
+                Some(_) if arguments.shown.newest => {
+                    ", after an export with --newest, because this one has older versions"
+                }
+                _ => "",
             };
             bail!(
                 "the program {PROGRAM} is not installed, so nothing is answered. Install it, from https://duckdb.org/install \
