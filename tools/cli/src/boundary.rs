@@ -23,6 +23,7 @@ use crate::commands::CommandLines;
 use crate::machine::dynamo_client;
 use crate::out::{Output, write_line};
 use crate::place::tag;
+use crate::shown::{Newest, ShownEvent};
 use crate::tables::{self, LogTables};
 
 /// Conflicts of the last day are shown.
@@ -47,6 +48,8 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     limit: u32,
     #[command(flatten)]
+    shown: Newest<true>,
+    #[command(flatten)]
     tables: LogTables,
     #[command(flatten)]
     commands: CommandLines,
@@ -62,7 +65,7 @@ pub struct Look {
     pub boundaries: BTreeMap<String, Reach>,
     /// The latest events, the newest first.
     #[serde(serialize_with = "events")]
-    pub events: Vec<SequencedEvent>,
+    pub events: Vec<ShownEvent>,
     /// The slices whose decisions can depend on it.
     pub slices: Vec<String>,
     /// The latest conflicts on it, the newest first; absent if no flag says where the functions' logs are.
@@ -148,7 +151,7 @@ pub(crate) fn partition_plan(lists: &Lists, boundary: BoundaryId) -> Plan {
     Plan { clauses, reads: vec![Read { boundary, access, types, fenced, after }] }
 }
 
-/// Looks up what `names` stand for, and reads at most `limit` events.
+/// Looks up what `names` stand for, and reads at most `limit` events. If `newest`, they are in their newest versions.
 ///
 /// # Errors
 /// The names stand for nothing, no flag names the table of their log, or a log fails.
@@ -158,6 +161,7 @@ pub async fn look(
     commands: &CommandLines,
     names: &[String],
     limit: u32,
+    newest: bool,
 ) -> Result<Look> {
     let mut look = match Subject::of(names)? {
         Subject::Query(item) => of_query(lists, logs, item, limit).await?,
@@ -165,7 +169,8 @@ pub async fn look(
         Subject::Aggregate(key) => of_aggregate(lists, logs, &key, limit).await?,
         Subject::Document(stream) => of_document(lists, logs, &stream, limit).await?,
     };
-    look.events = look.events.into_iter().map(|event| lists.shown(event)).collect();
+    let shown = look.events.into_iter().map(|stored| lists.shown(stored.event, newest));
+    look.events = shown.collect();
     if commands.are_known() {
         look.conflicts = Some(conflicts(commands, &look.boundaries).await?);
     }
@@ -192,7 +197,7 @@ async fn of_plan(lists: &Lists, logs: &StackLogs, plan: Plan, limit: u32) -> Res
         slices.extend(shape.iter().flat_map(|shape| lists.slices.that_depend_on(shape)));
     }
     let page = Page { limit: Some(limit as usize), backwards: true, ..Page::default() };
-    let events = log.query(&reading, &page).try_collect().await?;
+    let events = log.query(&reading, &page).map_ok(ShownEvent::from).try_collect().await?;
     let slices = slices.into_iter().map(str::to_owned).collect();
     Ok(Look { boundaries, events, slices, conflicts: None })
 }
@@ -245,7 +250,9 @@ fn of_stream(
     let shape = BoundaryShape::Stream(context.to_owned());
     let slices = lists.slices.that_depend_on(&shape).map(str::to_owned).collect();
     let reach = Reach { next_slot: Some(next), counts: BTreeMap::new() };
-    Look { boundaries: BTreeMap::from([(name, reach)]), events, slices, conflicts: None }
+    let (boundaries, events) =
+        (BTreeMap::from([(name, reach)]), events.into_iter().map(ShownEvent::from));
+    Look { boundaries, events: events.collect(), slices, conflicts: None }
 }
 
 async fn conflicts(
@@ -270,9 +277,9 @@ async fn conflicts(
 }
 
 pub(crate) async fn boundary(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { names, limit, tables, commands, output } = arguments;
+    let Arguments { names, limit, shown, tables, commands, output } = arguments;
     let logs = tables.logs(dynamo_client().await?, Clock::system());
-    let look = look(lists, &logs, commands, names, *limit).await?;
+    let look = look(lists, &logs, commands, names, *limit, shown.newest).await?;
     Ok(output.end(&look, true))
 }
 
@@ -296,7 +303,7 @@ impl Display for Look {
         write_line!(f, "Its latest events, the newest first:")?;
         for event in &self.events {
             let (at, id, data) = (event.recorded_at(), event.id(), &event.data);
-            write_line!(f, "  {at} {id} {} {data}", event.event_type)?;
+            write_line!(f, "  {at} {id} {}{} {data}", event.event_type, event.version())?;
         }
         write_line!(f, "")?;
         let Some(conflicts) = &self.conflicts else {
@@ -312,6 +319,6 @@ impl Display for Look {
     }
 }
 
-fn events<S: Serializer>(events: &[SequencedEvent], serializer: S) -> Result<S::Ok, S::Error> {
+fn events<S: Serializer>(events: &[ShownEvent], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(events.iter().map(crate::line::of_event))
 }

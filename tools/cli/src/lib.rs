@@ -41,6 +41,7 @@ mod schema;
 mod schemas;
 pub mod send;
 mod service;
+pub mod shown;
 mod sql;
 pub mod stack;
 pub mod stats;
@@ -293,7 +294,7 @@ impl OfAll {
             }
             Self::Api(arguments) => ready(contract::print(arguments, lists)).boxed_local(),
             Self::Boundary(arguments) => boundary::boundary(arguments, lists).boxed_local(),
-            Self::Trace(arguments) => trace::trace(arguments, lists).boxed_local(),
+            Self::Trace(arguments) => trace::trace(arguments).boxed_local(),
             Self::Stats(arguments) => stats::stats(arguments).boxed_local(),
             Self::Verify(arguments) => fences::verify(arguments, lists).boxed_local(),
             Self::Repair(arguments) => fences::repair(arguments, lists).boxed_local(),

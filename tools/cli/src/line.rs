@@ -4,15 +4,18 @@ use anyhow::{Context, Result, bail, ensure};
 use ringfence_aggregate_log::VERSION_MAX;
 use ringfence_aws::ms_of_rfc3339;
 use ringfence_core::{BoundaryId, Metadata, SequencedEvent, Tag};
-use ringfence_feed::Entry;
+use ringfence_feed::Checkpoint;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::Lists;
 use crate::json::from_json;
+use crate::shown::ShownEvent;
 
 /// An event as JSON for programs. On a log of streams the payload does not repeat the id of its stream, so the id is a
 /// member beside it.
-pub(crate) fn of_event(event: &SequencedEvent) -> Value {
+pub(crate) fn of_event(shown: &ShownEvent) -> Value {
+    let ShownEvent { event, stored } = shown;
     let mut json = json!({
         "id": event.id(),
         "slot": event.slot,
@@ -27,6 +30,9 @@ pub(crate) fn of_event(event: &SequencedEvent) -> Value {
     if event.version > 1 {
         json["schema"] = event.version.into();
     }
+    if let Some(stored) = stored {
+        json["storedSchema"] = json!(stored);
+    }
     if let Some(id) = event.stream_id() {
         json["streamId"] = id.into();
     }
@@ -34,8 +40,8 @@ pub(crate) fn of_event(event: &SequencedEvent) -> Value {
 }
 
 /// An entry of the index as JSON.
-pub(crate) fn of_entry(Entry { checkpoint, event }: &Entry) -> Value {
-    let mut json = of_event(event);
+pub(crate) fn of_entry(checkpoint: Checkpoint, shown: &ShownEvent) -> Value {
+    let mut json = of_event(shown);
     json["checkpoint"] = json!(checkpoint);
     json
 }
@@ -56,8 +62,8 @@ struct Line {
     meta: Metadata,
     #[serde(default = "first")]
     schema: u32,
-    #[serde(rename = "checkpoint")]
-    _checkpoint: Option<Value>,
+    stored_schema: Option<u32>,
+    checkpoint: Option<Value>,
     stream_id: Option<String>,
 }
 
@@ -66,11 +72,37 @@ fn first() -> u32 {
     1
 }
 
-/// The event of a line.
+/// The event of a line, as it is stored.
 ///
 /// # Errors
-/// The line is not JSON, lacks a member, has an unknown one, or contradicts itself.
+/// The line is not JSON, lacks a member, has an unknown one, or contradicts itself. Its payload was upcast.
 pub(crate) fn event_of(line: &str) -> Result<SequencedEvent> {
+    let (ShownEvent { event, stored }, _) = shown_of(line)?;
+    if let Some(stored) = stored {
+        bail!(
+            "storedSchema: the log has version {stored} of the payload, and the line has version {}; export the events \
+             without --newest",
+            event.version
+        );
+    }
+    Ok(event)
+}
+
+/// The line with its payload in the newest version of its type.
+///
+/// # Errors
+/// Those of [`event_of`] and [`Lists::newest`].
+pub(crate) fn newest(line: &str, lists: &Lists) -> Result<Value> {
+    let (ShownEvent { event, stored }, checkpoint) = shown_of(line)?;
+    let mut shown = lists.newest(&event)?;
+    shown.stored = stored.or(shown.stored);
+    let mut json = of_event(&shown);
+    json["checkpoint"] = json!(checkpoint);
+    Ok(json)
+}
+
+/// The event of a line as the line shows it, and its checkpoint.
+fn shown_of(line: &str) -> Result<(ShownEvent, Option<Value>)> {
     ensure!(
         line.trim_start().starts_with('{'),
         "the line is not a JSON object, as each line of an export is"
@@ -86,8 +118,9 @@ pub(crate) fn event_of(line: &str) -> Result<SequencedEvent> {
         data,
         meta,
         schema,
+        stored_schema,
+        checkpoint,
         stream_id,
-        ..
     } = from_json("the line", line)?;
     let at = ms_of_rfc3339(&recorded_at).with_context(|| {
         format!("recordedAt: must be a time such as 2024-06-23T00:00:00.120Z, is {recorded_at:?}")
@@ -120,7 +153,7 @@ pub(crate) fn event_of(line: &str) -> Result<SequencedEvent> {
         metadata,
     };
     ensure!(id == event.id(), "id: must be {:?}, of partition and slot, is {id:?}", event.id());
-    Ok(event)
+    Ok((ShownEvent { event, stored: stored_schema }, checkpoint))
 }
 
 /// Fails if no event can have this number. The log adds to the number, so it needs a limit.
@@ -154,9 +187,10 @@ mod tests {
     fn an_event_is_read_as_it_was_written() {
         let event = event_of(&line().to_string()).expect("an event");
         assert_eq!((event.at, event.version), (1_719_100_800_120, 1));
-        assert_eq!(of_event(&event), line());
+        assert_eq!(of_event(&event.clone().into()), line());
         let newer = SequencedEvent { version: 2, ..event };
-        assert_eq!(event_of(&of_event(&newer).to_string()).expect("an event"), newer);
+        let line = of_event(&newer.clone().into()).to_string();
+        assert_eq!(event_of(&line).expect("an event"), newer);
     }
 
     #[test]
@@ -179,6 +213,11 @@ mod tests {
                 "recordedAt: must be a time such as 2024-06-23T00:00:00.120Z, is \"today\"",
             ),
             ("schema", json!(0), "schema: is 0, and versions begin with 1"),
+            (
+                "storedSchema",
+                json!(2),
+                "storedSchema: the log has version 2 of the payload, and the line has version 1; export the events without",
+            ),
             ("secret", json!(1), "secret: is unknown; the fields are id, slot, "),
             ("tags", json!([{ "key": "a" }]), "tags[0].value: is missing"),
             (

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
-use ringfence_core::{CatalogError, Current, LogKind, SequencedEvent};
+use ringfence_core::{Catalog, CatalogError, CurrentError, LogKind, SequencedEvent};
 use ringfence_feed::{Entry, FeedError};
 use ringfence_new::near;
 use ringfence_schemas::{Contract, Lock, PayloadTags, Readers, present};
@@ -12,6 +12,7 @@ use ringfence_stack::{ContextInfo, Members, Stack};
 use serde_json::json;
 
 use crate::explain::Slices;
+use crate::shown::ShownEvent;
 use crate::tables::log_name;
 
 /// The lists of a stack that commands need. They contain the code of each slice and view, so functions of a stack use
@@ -92,11 +93,32 @@ impl Lists {
         })
     }
 
-    /// The event in the newest version of its type, or as it is stored if this program can't make that.
+    /// The catalog that declares an event type of a context.
+    pub(crate) fn catalog(&self, context: &str, event_type: &str) -> Option<&Catalog> {
+        self.stack.catalogs.0.iter().find(|catalog| catalog.context(event_type) == Some(context))
+    }
+
+    /// The event for a list of events: if `newest`, in the newest version of its type. If this program can't make that
+    /// version, the event is as it is stored.
     #[must_use]
-    pub fn shown(&self, event: SequencedEvent) -> SequencedEvent {
-        let current = self.stack.catalogs.current(&event).map(Current::into_event);
-        current.unwrap_or(event)
+    pub fn shown(&self, event: SequencedEvent, newest: bool) -> ShownEvent {
+        match newest.then(|| self.newest(&event)) {
+            Some(Ok(shown)) => shown,
+            Some(Err(_)) | None => event.into(),
+        }
+    }
+
+    /// The event in the newest version of its type. If this build does not have the type, the event is as it is stored.
+    ///
+    /// # Errors
+    /// The event has a newer version than this build knows, or an upcast fails.
+    pub(crate) fn newest(&self, event: &SequencedEvent) -> Result<ShownEvent, CurrentError> {
+        let Some(catalog) = self.catalog(&event.context, &event.event_type) else {
+            return Ok(event.clone().into());
+        };
+        let current = catalog.current(event)?.into_event();
+        let stored = (current.version != event.version).then_some(event.version);
+        Ok(ShownEvent { event: current, stored })
     }
 }
 

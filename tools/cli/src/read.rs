@@ -33,6 +33,7 @@ use crate::out::{Output, serialize_as, write_line};
 use crate::place::{Wanted, tag};
 use crate::progress;
 use crate::remark;
+use crate::shown::{Newest, ShownEvent};
 use crate::tables::{self, LogTables, log_name};
 use cost::Whole;
 
@@ -47,7 +48,8 @@ Prints the events by their times, as decisions fold them. With a tag it reads a 
 decision does. With a type and no tag it reads all events of the type if a decision does so, and otherwise the whole
 table. It shows the cost first, and reads with --yes. `ringfence tail` reads the index instead, in its order.
 
-Each line begins with the place of its event. Give the last place to `--from` to read on.
+Each line begins with the place of its event. Give the last place to `--from` to read on. The version of the payload
+follows the type, if it is above 1.
 
 Examples:
   ringfence read --tag productId:mug --type ProductPriceChanged
@@ -73,6 +75,8 @@ pub(crate) struct Arguments {
     /// Agrees to the cost of the read.
     #[arg(long)]
     yes: bool,
+    #[command(flatten)]
+    shown: Newest<true>,
     #[command(flatten)]
     tables: LogTables,
     #[command(flatten)]
@@ -108,7 +112,7 @@ impl Arguments {
             };
             last = Some(event.place());
             progress::clear();
-            match self.output.next(&Printed(lists.shown(event))) {
+            match self.output.next(&Printed(lists.shown(event, self.shown.newest))) {
                 // Nobody reads the output any more, as with `| head`.
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => {
                     return Ok(ExitCode::SUCCESS);
@@ -367,18 +371,19 @@ fn pruned(stream: &StreamName, first: u64) -> String {
 }
 
 /// An event that is printed.
-struct Printed(SequencedEvent);
+struct Printed(ShownEvent);
 
 impl Display for Printed {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (place, time, origin) =
             (self.0.place(), self.0.recorded_at(), self.0.metadata.origin());
-        write_line!(f, "{place}  {time}  {}  {origin}  {}", self.0.event_type, self.0.data)
+        let (event_type, version) = (&self.0.event_type, self.0.version());
+        write_line!(f, "{place}  {time}  {event_type}{version}  {origin}  {}", self.0.data)
     }
 }
 
-serialize_as!(Printed, |Printed(event)| {
-    let mut json = of_event(event);
-    json["place"] = json!(event.place());
+serialize_as!(Printed, |Printed(shown)| {
+    let mut json = of_event(shown);
+    json["place"] = json!(shown.place());
     json
 });

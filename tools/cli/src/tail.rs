@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::Args;
 use futures::StreamExt;
-use ringfence_core::SequencedEvent;
 use ringfence_feed::{Checkpoint, Checkpoints, Entry, Until};
 
 use crate::Lists;
@@ -17,6 +16,7 @@ use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::place::{CheckpointName, Wanted};
 use crate::progress;
+use crate::shown::{Newest, ShownEvent};
 use crate::stack::name;
 use crate::tables::IndexTable;
 
@@ -26,9 +26,12 @@ const KEEP_ENTRIES: usize = 100;
 const READER_BYTES_MAX: usize = 256;
 
 #[derive(Args)]
-#[command(after_help = "Examples:
+#[command(after_help = "\
+The version of the payload follows the type, if it is above 1. `ringfence import` takes events as they are stored.
+
+Examples:
   ringfence tail --type OrderPlaced --tag orderId:ord-1
-  ringfence tail --from start --until-present --json > events.jsonl
+  ringfence tail --from start --until-present --newest=false --json > events.jsonl
   ringfence tail --reader audit --json | ./audit")]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -48,6 +51,8 @@ pub(crate) struct Arguments {
     /// Ends after the last event, and does not wait for more.
     #[arg(long)]
     until_present: bool,
+    #[command(flatten)]
+    shown: Newest<true>,
     #[command(flatten)]
     output: Output,
 }
@@ -115,11 +120,11 @@ pub(crate) async fn tail(arguments: &Arguments, lists: &Lists) -> Result<ExitCod
         for entry in chunk {
             match listed(entry) {
                 Ok(Entry { checkpoint, event }) => {
-                    let entry = Entry { checkpoint, event: lists.shown(event) };
                     done.read += 1;
-                    done.at = Some(entry.checkpoint);
-                    if filter.matches(&entry.event) {
-                        match arguments.output.next(&Printed(entry)) {
+                    done.at = Some(checkpoint);
+                    if filter.matches(&event) {
+                        let shown = lists.shown(event, arguments.shown.newest);
+                        match arguments.output.next(&Printed(checkpoint, shown)) {
                             // Nobody reads the output any more, as with `| head`.
                             Err(error) if error.kind() == ErrorKind::BrokenPipe => {
                                 return Ok(ExitCode::SUCCESS);
@@ -148,18 +153,22 @@ pub(crate) async fn tail(arguments: &Arguments, lists: &Lists) -> Result<ExitCod
 }
 
 /// An entry that is printed.
-struct Printed(Entry);
+struct Printed(Checkpoint, ShownEvent);
 
 impl Display for Printed {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Entry { checkpoint, event } = &self.0;
-        let SequencedEvent { event_type, partition, data, .. } = event;
-        let (time, origin) = (event.recorded_at(), event.metadata.origin());
-        write_line!(f, "{checkpoint:>9}  {time}  {event_type}  {partition}  {origin}  {data}")
+        let Self(checkpoint, shown) = self;
+        let (event_type, version, partition) =
+            (&shown.event_type, shown.version(), &shown.partition);
+        let (time, origin, data) = (shown.recorded_at(), shown.metadata.origin(), &shown.data);
+        write_line!(
+            f,
+            "{checkpoint:>9}  {time}  {event_type}{version}  {partition}  {origin}  {data}"
+        )
     }
 }
 
-serialize_as!(Printed, |Printed(entry)| of_entry(entry));
+serialize_as!(Printed, |Printed(checkpoint, shown)| of_entry(*checkpoint, shown));
 
 #[cfg(test)]
 mod tests {

@@ -15,8 +15,8 @@ use crate::flow::{Flow, FlowRow};
 use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::place::CheckpointName;
+use crate::remark;
 use crate::tables::IndexTable;
-use crate::{Lists, remark};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     output: Output,
 }
 
-pub(crate) async fn trace(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
+pub(crate) async fn trace(arguments: &Arguments) -> Result<ExitCode> {
     let Arguments { correlation_id, index, from, output } = arguments;
     let index = index.index(dynamo_client().await?).await?;
     let entries = index.read(from.checkpoint(&index).await?, Until::Present);
@@ -53,10 +53,7 @@ pub(crate) async fn trace(arguments: &Arguments, lists: &Lists) -> Result<ExitCo
             of_flow.push(entry);
         }
     }
-    let shown = of_flow
-        .into_iter()
-        .map(|Entry { checkpoint, event }| Entry { checkpoint, event: lists.shown(event) });
-    let trace = Trace { correlation_id: correlation_id.clone(), flow: Flow::new(shown.collect()) };
+    let trace = Trace { correlation_id: correlation_id.clone(), flow: Flow::new(of_flow) };
     let is_known = !trace.flow.commands.is_empty();
     Ok(output.end(&trace, is_known))
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::{Query, State};
 use maud::{Markup, html};
-use ringfence_core::{Boundary, BoundaryId, SequencedEvent};
+use ringfence_core::{Boundary, BoundaryId};
 
 use crate::events::time;
 use crate::frame::{self, Problem, encoded, given, slice_url, url};
 use crate::site::Site;
 use ringfence_cli::boundary::{Look, Met, Reach, look};
+use ringfence_cli::shown::ShownEvent;
 
 /// The page shows this many of the latest events.
 const EVENTS_MAX: u32 = 100;
@@ -25,7 +26,7 @@ pub(crate) async fn page(
         given(&parameters, "id").into_iter().chain(written).map(str::to_owned).collect();
     let found = match &names[..] {
         [] => None,
-        names => Some(look(&site.lists, &site.logs, &site.commands, names, EVENTS_MAX).await),
+        names => Some(look(&site.lists, &site.logs, &site.commands, names, EVENTS_MAX, true).await),
     };
     let search = match &names[..] {
         [name] => search(name),
@@ -111,10 +112,10 @@ fn shown(look: &Look) -> Markup {
     }
 }
 
-fn row(event: &SequencedEvent) -> Markup {
+fn row(event: &ShownEvent) -> Markup {
     let url = format!("/events/{}/{}", encoded(event.partition.as_str()), event.slot);
     html! {
-        a href=(url) { (event.event_type) } " " code { (event.id()) } " " (time(event))
+        a href=(url) { (event.event_type) } (event.version()) " " code { (event.id()) } " " (time(event))
         pre.small { code { (event.data) } }
     }
 }

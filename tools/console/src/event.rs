@@ -12,12 +12,14 @@ use ringfence_stack::Stack;
 
 use crate::events::{before_entry, event_url, time};
 use crate::flow::{self, Around, link};
-use crate::frame::{self, Path, Problem, boundary_url, tag_url};
+use crate::frame::{self, Path, Problem, boundary_url, given, tag_url};
 use crate::site::Site;
 use ringfence_cli::listed;
 
 /// The most bytes of a payload on the page.
 const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
+/// The query of a page that shows the payload as it is stored.
+const AS_STORED: &str = "?newest=false";
 /// A search for an event by its id reads at most this many events of the index.
 const LOOKED_MAX: usize = 10_000;
 
@@ -27,9 +29,13 @@ pub(crate) async fn page(
     Query(parameters): Query<Vec<(String, String)>>,
 ) -> Result<Markup, Problem> {
     let around = flow::around(&parameters)?;
+    let is_newest = is_newest(&parameters)?;
     let index = site.index();
-    let entry = site.current(entry(&index, &checkpoint).await?);
-    let Entry { checkpoint, event } = &entry;
+    let entry = entry(&index, &checkpoint).await?;
+    let event = &site.lists.shown(entry.event.clone(), is_newest);
+    let checkpoint = &entry.checkpoint;
+    let url = event_url(*checkpoint);
+    let newest = if is_newest { "" } else { AS_STORED };
     let flow = Around::of(&index, &entry, around).await?;
     let pretty = pretty(event);
     let shown = head(&pretty);
@@ -56,12 +62,16 @@ pub(crate) async fn page(
             dt { "Command" } dd { code { (event.metadata.text("commandId").unwrap_or("unknown")) } }
             dt { "Checkpoint" } dd { (checkpoint) }
         }
-        h2 { "Payload" }
+        h2 { "Payload" (event.version()) }
+        @if event.stored.is_some() {
+            p { a href={ (url) (AS_STORED) } { "The payload as it is stored" } }
+        }
+        @if !is_newest { p { a href=(url) { "The payload in the newest version" } } }
         pre tabindex="0" { code { (shown) } }
         @if shown.len() < pretty.len() {
             p {
                 "These are the first " (shown.len()) " of " (pretty.len()) " bytes. "
-                a href={ (event_url(*checkpoint)) "/payload" } { "The whole payload" }
+                a href={ (url) "/payload" (newest) } { "The whole payload" }
             }
         }
         h2 { "What caused what" }
@@ -85,9 +95,17 @@ pub(crate) async fn page(
 pub(crate) async fn payload(
     State(site): State<Arc<Site>>,
     Path(checkpoint): Path<String>,
+    Query(parameters): Query<Vec<(String, String)>>,
 ) -> Result<impl IntoResponse, Problem> {
-    let entry = site.current(entry(&site.index(), &checkpoint).await?);
-    Ok(([(CONTENT_TYPE, "application/json")], pretty(&entry.event)))
+    let entry = entry(&site.index(), &checkpoint).await?;
+    let event = site.lists.shown(entry.event, is_newest(&parameters)?);
+    Ok(([(CONTENT_TYPE, "application/json")], pretty(&event)))
+}
+
+/// Whether the payload is wanted in the newest version of its type. Otherwise it is shown as it is stored.
+fn is_newest(parameters: &[(String, String)]) -> Result<bool, Problem> {
+    let wrong = |_| Problem::bad("newest: write true or false.");
+    given(parameters, "newest").map_or(Ok(true), |text| text.parse().map_err(wrong))
 }
 
 /// Redirects to the page of the event with this id.

@@ -144,7 +144,7 @@ async fn look(
         found.looked_at += 1;
         found.reached = before_entry(&entry);
         if filter.matches(&entry.event) {
-            let row = row(&site.current(entry));
+            let row = row(&site, entry);
             bytes += row.0.len();
             found.rows.push(row);
         }
@@ -162,12 +162,14 @@ pub(crate) fn event_url(checkpoint: Checkpoint) -> String {
     format!("/events/{checkpoint}")
 }
 
-fn row(Entry { checkpoint, event }: &Entry) -> Markup {
+/// A row, with the payload in the newest version of its type.
+fn row(site: &Site, Entry { checkpoint, event }: Entry) -> Markup {
+    let event = site.lists.shown(event, true);
     let partition = event.partition.as_str();
     html! {
         tr role="row" {
-            td role="cell" { (time(event)) }
-            td role="cell" { a href=(event_url(*checkpoint)) { (event.event_type) } }
+            td role="cell" { (time(&event)) }
+            td role="cell" { a href=(event_url(checkpoint)) { (event.event_type) } (event.version()) }
             td role="cell" { (event.context) }
             td role="cell" {
                 a href=(boundary_url(partition)) { (partition) } " / " (event.slot)
@@ -208,16 +210,16 @@ pub(crate) async fn live(
     let sent = entries.ready_chunks(TOGETHER_MAX).flat_map(move |together| {
         let mut failed = None;
         let keep = |entry| match listed(entry) {
-            Ok(entry) => Some(site.current(entry)),
+            Ok(entry) => Some(entry),
             Err(error) => {
                 failed = Some(format!("{:#}", anyhow::Error::new(error)));
                 None
             }
         };
         let entries: Vec<_> = together.into_iter().map_while(keep).collect();
-        let wanted = entries.iter().rev().filter(|entry| filter.matches(&entry.event));
-        let rows: String = wanted.map(|entry| shown(&row(entry)).into_string()).collect();
         let last = entries.last().map(|entry| entry.checkpoint.to_string());
+        let wanted = entries.into_iter().rev().filter(|entry| filter.matches(&entry.event));
+        let rows: String = wanted.map(|entry| shown(&row(&site, entry)).into_string()).collect();
         let new = last.map(|last| Event::default().id(last).retry(AGAIN).data(rows));
         // The stream ends with its first error, which the page shows, and the browser reconnects.
         let failed = failed.map(|why| Event::default().event("failed").data(visible(&why)));

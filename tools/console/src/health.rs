@@ -1,5 +1,6 @@
 //! The page of health: readers of the index, dead letters, statistics of commands, and conflicts.
 
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use maud::{Markup, html};
 use ringfence_aws::ms_of_rfc3339;
 use ringfence_core::{rfc3339, visible};
 use ringfence_feed::Reader;
+use ringfence_reactors::ReactorStanding;
 use ringfence_views::{Registered, ViewStanding};
 
 use crate::dead_letters;
@@ -53,7 +55,7 @@ fn line(parts: &[&Part]) -> Markup {
 struct Asked<'a> {
     /// The period of the statistics, as text.
     within: &'a str,
-    /// Whether the page shows all readers, or only those of the views.
+    /// Whether the page shows all readers, or only the readers of the stack's lists.
     all_readers: bool,
 }
 
@@ -112,10 +114,13 @@ pub(crate) async fn page(
     Ok(frame::page(&site, "/health", "Health", cost, &main))
 }
 
-/// The readers of the views, or all, with their lag; the parked rows and events of views; and the units that this read.
+/// The readers of the stack's lists, or all, with their lag; the parked rows and events of views; and the units that
+/// this read.
 async fn readers(site: &Site, asked: &Asked<'_>) -> Result<(Part, Part, Cost)> {
     let index = site.index();
-    let (Some(views), Some(checkpoints)) = (site.views(&index), site.checkpoints()) else {
+    let (Some(views), Some(checkpoints), Some(reactors)) =
+        (site.views(&index), site.checkpoints(), site.reactors())
+    else {
         let unknown = || Part::unknown(html! { p { (UNNAMED) } });
         return Ok((unknown(), unknown(), Cost::default()));
     };
@@ -128,6 +133,12 @@ async fn readers(site: &Site, asked: &Asked<'_>) -> Result<(Part, Part, Cost)> {
     } else {
         standing.into_iter().flat_map(|it| [it.served, it.built]).flatten().collect()
     };
+    let names = ringfence_cli::lanes::readers(&site.lists.stack);
+    let standing = try_join_all(names.iter().map(|name| reactors.standing(name))).await?;
+    for (name, ReactorStanding { checkpoint, updated_at, .. }) in iter::zip(names, standing) {
+        let name = name.to_owned();
+        readers.extend(checkpoint.map(|checkpoint| Reader { name, checkpoint, updated_at }));
+    }
     readers.sort_by(|a, b| a.name.cmp(&b.name));
     let end = index.end().await?;
     let reached = readers.iter().map(|reader| Reached::of(Some(reader), &index, end));
@@ -157,7 +168,7 @@ async fn readers(site: &Site, asked: &Asked<'_>) -> Result<(Part, Part, Cost)> {
         p.note {
             "The index ends at checkpoint " (end) ". "
             @if !asked.all_readers {
-                "These are the readers of the views. "
+                "These are the readers of the views, reactors and ordered automations. "
                 a href=(all.url()) { "Look for all readers" }
                 "; that reads and pays for the whole table of views."
             }
@@ -167,7 +178,7 @@ async fn readers(site: &Site, asked: &Asked<'_>) -> Result<(Part, Part, Cost)> {
     let behind = reached.iter().filter(|reached| reached.checkpoint < end).count();
     let what = ["reader is behind", "readers are behind"];
     let part = Part::of(markup, "every reader is at the end of the index", behind, what);
-    Ok((part, parked, [of_index, of_views, of_rows, checkpoints.meter()].into()))
+    Ok((part, parked, [of_index, of_views, of_rows, checkpoints.meter(), reactors.meter()].into()))
 }
 
 /// The parked rows and events of views.

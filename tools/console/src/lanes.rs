@@ -8,7 +8,6 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use futures::future::try_join_all;
 use maud::{Markup, html};
-use ringfence_aws::Clock;
 use ringfence_core::{BoundaryId, rfc3339, visible};
 use ringfence_feed::Checkpoint;
 use ringfence_reactors::{ParkedLane, ReactorError, ReactorTable, Unpark};
@@ -23,8 +22,7 @@ use ringfence_cli::lanes::{next, readers};
 const PATH: &str = "/lanes";
 
 fn table(site: &Site) -> Result<ReactorTable, Problem> {
-    let name = site.view_table.clone().ok_or_else(|| Problem::nothing(UNNAMED))?;
-    Ok(ReactorTable::new(site.logs.client.clone(), name, Clock::system()))
+    site.reactors().ok_or_else(|| Problem::nothing(UNNAMED))
 }
 
 /// The reactors and ordered automations, with their progress and their lanes that wait or are parked.
@@ -68,7 +66,7 @@ async fn lanes(site: &Site, refused: Option<&ReactorError>) -> Result<Markup, Pr
 
 /// The number of parked lanes, on the page of health.
 pub(crate) async fn all(site: &Site) -> Part {
-    let Ok(table) = table(site) else { return Part::unknown(html! { p { (UNNAMED) } }) };
+    let Some(table) = site.reactors() else { return Part::unknown(html! { p { (UNNAMED) } }) };
     let names = readers(&site.lists.stack);
     let lanes = match try_join_all(names.iter().map(|name| table.parked(name))).await {
         Ok(lanes) => lanes.concat(),

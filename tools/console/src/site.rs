@@ -11,8 +11,9 @@ use clap::builder::Resettable;
 use clap::{Args, Command, FromArgMatches};
 use futures::stream::BoxStream;
 use ringfence_aws::{Clock, client_of};
-use ringfence_feed::{Checkpoints, Entry, Index};
+use ringfence_feed::{Checkpoints, Index};
 use ringfence_log::StackLogs;
+use ringfence_reactors::ReactorTable;
 use ringfence_views::{DueReader, Projector, ViewReader};
 
 use crate::job::Jobs;
@@ -166,16 +167,17 @@ impl Site {
         Index::new(self.client.clone(), &self.index_table, ringfence_cli::tables::sources())
     }
 
-    /// The entry with its event in the newest version.
-    pub(crate) fn current(&self, Entry { checkpoint, event }: Entry) -> Entry {
-        Entry { checkpoint, event: self.lists.shown(event) }
-    }
-
     /// The rows of the views, if their table is named.
     pub(crate) fn views(&self, index: &Index) -> Option<ViewReader> {
         let table = self.view_table.as_ref()?;
         let views = self.lists.stack.rows();
         Some(ViewReader::new(self.client.clone(), index.clone(), table, &views))
+    }
+
+    /// The table of the reactors and ordered automations, which is the table of the views, if it is named.
+    pub(crate) fn reactors(&self) -> Option<ReactorTable> {
+        let table = self.view_table.clone()?;
+        Some(ReactorTable::new(self.client.clone(), table, Clock::system()))
     }
 
     /// The reader of due rows, if the table of the views is named.

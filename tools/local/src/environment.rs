@@ -11,9 +11,6 @@ use serde_json::json;
 
 use crate::template::{FunctionResource, Model, REGION};
 
-/// The folder of the functions' logs, inside the stack's folder.
-pub(crate) const LOGS: &str = "logs";
-
 /// Variables by name.
 pub type Environment = BTreeMap<String, String>;
 
@@ -30,46 +27,44 @@ pub struct Files {
     pub watch: PathBuf,
 }
 
-/// Writes the files of the stack at `root` into `folder`. Each function gets `common` besides its variables. A shell
-/// also gets the URL of the HTTP API, a token if the API asks for one, and the folder of the functions' logs.
+/// Writes the files into `folder`. Each function gets `common` besides its variables, and a shell gets `shell`.
 ///
 /// # Errors
 /// One can't be written.
 pub(crate) fn write(
-    root: &Path,
     folder: &Path,
+    shell: &Environment,
     common: &Environment,
-    api: &str,
-    token: Option<&str>,
-    model: &Model,
+    functions: &[FunctionResource],
 ) -> io::Result<Files> {
     let own = folder.join("functions");
     fs::create_dir_all(&own)?;
-    for function in &model.functions {
+    for function in functions {
         let all = function.environment.iter().chain(common);
         fs::write(own.join(&function.binary), assignments(all))?;
     }
-    let shell = folder.join("env");
-    fs::write(&shell, assignments(&of_shell(root, folder, common, api, token, model)))?;
+    let env = folder.join("env");
+    fs::write(&env, assignments(shell))?;
     let watch = folder.join("watch.toml");
     // An array of strings is written in TOML as in JSON.
     let runner = json!(["sh", "-c", RUNNER, own]);
     fs::write(&watch, format!("[target.'cfg(all())']\nrunner = {runner}\n"))?;
-    Ok(Files { shell, watch })
+    Ok(Files { shell: env, watch })
 }
 
-/// The variables for a shell, or for a program that uses the whole stack. With `RULES_ARE_OFF`, `ringfence import`
-/// knows that nothing acts on events.
-/// `root` is the stack's folder with the samples, and `folder` has its files with the functions' logs.
+/// The variables for a shell, or for a program that uses the whole stack: also the URL of the HTTP API, a token if the
+/// API asks for one, and the folder of the functions' logs. With `RULES_ARE_OFF`, `ringfence import` knows that nothing
+/// acts on events.
+/// `root` is the stack's folder with the samples, and `logs` has the functions' logs.
 pub(crate) fn of_shell(
     root: &Path,
-    folder: &Path,
+    logs: &Path,
     common: &Environment,
     api: &str,
     token: Option<&str>,
     model: &Model,
 ) -> Environment {
-    let logs = folder.join(LOGS).display().to_string();
+    let logs = logs.display().to_string();
     let samples = root.join("events").display().to_string();
     let tools =
         [("API_URL", api.to_owned()), ("FUNCTION_LOGS", logs), ("FUNCTION_SAMPLES", samples)];
@@ -178,8 +173,9 @@ mod tests {
         ];
         let common = Environment::from([("REGION".to_owned(), "here".to_owned())]);
         let model = Model { functions: functions.into(), rules_are_off: true, ..Model::default() };
-        let files = write(root, &root.join("its files"), &common, "http://a", Some("t"), &model)
-            .expect("files");
+        let (folder, logs) = (root.join("its files"), root.join("its logs"));
+        let shell = of_shell(root, &logs, &common, "http://a", Some("t"), &model);
+        let files = write(&folder, &shell, &common, &model.functions).expect("files");
 
         let shell = r#"set -a; . "$0"; printf '%s|' "$API_URL" "$API_TOKEN" "$REGION" "$TABLE" "$TEXT" "${QUEUE-absent}" "$RULES_ARE_OFF""#;
         let mut sh = Command::new("sh");

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, btree_map::Entry},
     fs::{self, File},
+    io::{self, Write},
     path::{Path, PathBuf},
     process::Stdio,
     sync::Arc,
@@ -77,7 +78,7 @@ impl Functions {
         for definition in definitions {
             let name = &definition.binary;
             let log = logs.join(format!("{name}.log"));
-            File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+            append_to(&log).with_context(|| format!("cannot write {}", log.display()))?;
             let built = programs.get(name).with_context(|| format!("{name} has no program"))?;
             let binary = match kept_programs.entry(built) {
                 Entry::Vacant(entry) => entry.insert(keep(built, kept.path().join(name))?),
@@ -201,14 +202,20 @@ async fn keep_running(program: Arc<Program>, invocations: Arc<Invocations>) {
     loop {
         if let Err(error) = run(&program, &invocations).await {
             // A person looks into the log if a function does not answer.
-            let _ = fs::write(&program.log, format!("{error:#}\n"));
+            let log = append_to(&program.log);
+            let _ = log.and_then(|mut log| writeln!(log, "{error:#}"));
         }
         sleep(RESTART_PAUSE).await;
     }
 }
 
+/// Opens a log. What is in it stays: with `--keep` it has the lines of earlier starts.
+fn append_to(log: &Path) -> io::Result<File> {
+    File::options().create(true).append(true).open(log)
+}
+
 async fn run(program: &Program, invocations: &Invocations) -> Result<()> {
-    let log = File::options().append(true).open(&program.log)?;
+    let log = append_to(&program.log)?;
     let (number, end) = invocations.add_process();
     let child = Command::new(&program.binary)
         // A list of processes shows the function of each.

@@ -1,6 +1,6 @@
-//! The data of a stack that is started with `--keep`. Its folder has the database, the buckets, and a file with the
-//! position of each event source mapping in its stream and the messages of the queues. The next start continues from
-//! there, so new programs meet old events.
+//! The data of a stack that is started with `--keep`. Its folder has the database, the buckets, the functions' logs, and
+//! a file with the position of each event source mapping in its stream and the messages of the queues. The next start
+//! continues from there, so new programs meet old events.
 
 use std::{
     collections::BTreeMap,
@@ -95,6 +95,11 @@ impl Kept {
     /// The folder of the buckets.
     pub(crate) fn buckets(&self) -> PathBuf {
         self.folder.join("buckets")
+    }
+
+    /// The folder of the functions' logs.
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.folder.join("logs")
     }
 
     /// The mapping's position in its stream; `None` at its first start.

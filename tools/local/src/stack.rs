@@ -76,6 +76,7 @@ pub type Console = Box<
 /// A running stack. It ends when it is dropped.
 pub struct RunningStack {
     folder: PathBuf,
+    logs: PathBuf,
     api: String,
     services: String,
     data: String,
@@ -119,7 +120,10 @@ impl RunningStack {
         let kept = keep.map(|folder| Kept::open(folder, &model, &notices)).transpose()?;
         let dynamo = database(kept.as_ref(), &model.tables).await?;
         let common = environment::common(&data, &services);
-        let logs = folder.join(environment::LOGS);
+        let logs = match &kept {
+            Some(kept) => kept.logs(),
+            None => emptied(folder.join("logs"))?,
+        };
         let clock = StackClock::of(kept.clone());
         let programs = &options.programs;
         let functions = Functions::start(&model.functions, programs, &common, &logs, &clock);
@@ -188,6 +192,7 @@ impl RunningStack {
         }
         Ok(Self {
             folder,
+            logs,
             api,
             services,
             data,
@@ -333,8 +338,8 @@ impl RunningStack {
     #[must_use]
     pub fn variables(&self) -> Environment {
         let common = environment::common(&self.data, &self.services);
-        let (token, Self { root, folder, api, model, .. }) = (self.token(), self);
-        environment::of_shell(root, folder, &common, api, token.as_deref(), model)
+        let (token, Self { root, logs, api, model, .. }) = (self.token(), self);
+        environment::of_shell(root, logs, &common, api, token.as_deref(), model)
     }
 
     /// The operator's token, for the console and for a shell, if the API asks for tokens. It is the token of a program,
@@ -354,16 +359,8 @@ impl RunningStack {
     /// One can't be written.
     pub fn write_environment(&self) -> Result<Files> {
         let common = environment::common(&self.data, &self.services);
-        let token = self.token();
-        environment::write(
-            &self.root,
-            &self.folder,
-            &common,
-            &self.api,
-            token.as_deref(),
-            &self.model,
-        )
-        .with_context(|| format!("cannot write into {}", self.folder.display()))
+        environment::write(&self.folder, &self.variables(), &common, &self.model.functions)
+            .with_context(|| format!("cannot write into {}", self.folder.display()))
     }
 
     /// Serves DynamoDB and the other services also at this address, at which containers reach this machine. Writes a

@@ -4,55 +4,26 @@
 //! only whole segments, and each entry of the index is in one of them. After an interruption the next run writes the
 //! rest again. If the last line of the list is cut off, the line and its segment are dropped.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::ValueEnum;
 use ringfence_feed::Checkpoint;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::subject::{Form, Subject};
+use crate::Lists;
+use crate::shown::ShownEvent;
+
 /// The list, one JSON a line: the subject of the export, then each segment.
 const LIST: &str = "export.list";
-/// The version of this layout.
-const LAYOUT: u32 = 1;
 
-/// The format of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Form {
-    /// One JSON a line for each event. `ringfence import` reads it.
-    Jsonl,
-    /// A table with columns, for analysis.
-    Parquet,
-}
-
-impl Form {
-    /// The file extension.
-    pub(crate) fn ending(self) -> &'static str {
-        match self {
-            Self::Jsonl => "jsonl",
-            Self::Parquet => "parquet",
-        }
-    }
-}
-
-/// The subject of an export.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Subject {
-    layout: u32,
-    pub(crate) form: Form,
-    /// The table of the index.
-    index: String,
-    /// The checkpoint after which it begins.
-    pub(crate) from: Checkpoint,
-    /// The contexts whose events it has; empty for all.
-    pub(crate) contexts: BTreeSet<String>,
-}
+/// The versions of the payloads in a file, by context and type: `shelf/ItemAdded`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Versions(BTreeMap<String, BTreeSet<u32>>);
 
 /// A part of an export, one file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,6 +36,7 @@ pub(crate) struct Segment {
     pub(crate) bytes: u64,
     /// The hash of the file, in hexadecimal digits.
     pub(crate) sha256: String,
+    versions: Versions,
 }
 
 /// An export, for reading.
@@ -87,10 +59,10 @@ pub(crate) struct Hashed {
     bytes: u64,
 }
 
-impl Subject {
-    pub(crate) fn new(form: Form, index: &str, from: Checkpoint, contexts: &[String]) -> Self {
-        let (index, contexts) = (index.to_owned(), contexts.iter().cloned().collect());
-        Self { layout: LAYOUT, form, index, from, contexts }
+impl Versions {
+    pub(crate) fn add(&mut self, event: &ShownEvent) {
+        let name = format!("{}/{}", event.context, event.event_type);
+        self.0.entry(name).or_default().insert(event.event.version);
     }
 }
 
@@ -111,13 +83,7 @@ impl Folder {
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut lines = text[..whole].lines();
         let Some(subject) = lines.next() else { return Ok(None) };
-        let subject: Subject =
-            serde_json::from_str(subject).context("line 1 is not the first line of an export")?;
-        ensure!(
-            subject.layout == LAYOUT,
-            "it has layout {}, and this build knows {LAYOUT}",
-            subject.layout
-        );
+        let subject = Subject::of_line(subject)?;
         let segment = |(n, line): (usize, &str)| {
             serde_json::from_str(line)
                 .with_context(|| format!("line {} names no file of an export", n + 2))
@@ -151,6 +117,13 @@ impl Folder {
         Ok(())
     }
 
+    /// The first file that has a type of this build in another version than the newest, with the type and the version.
+    pub(crate) fn other_version(&self, lists: &Lists) -> Option<(&Segment, &str, u32)> {
+        self.segments.iter().find_map(|segment| {
+            segment.other_version(lists).map(|(name, version)| (segment, name, version))
+        })
+    }
+
     /// It has every entry up to this checkpoint.
     pub(crate) fn until(&self) -> Checkpoint {
         self.segments.last().map_or(self.subject.from, |segment| segment.until)
@@ -158,6 +131,15 @@ impl Folder {
 }
 
 impl Segment {
+    /// A type of this build that it has in another version than the newest, and the version.
+    pub(crate) fn other_version(&self, lists: &Lists) -> Option<(&str, u32)> {
+        self.versions.0.iter().find_map(|(name, versions)| {
+            let (context, event_type) = name.split_once('/')?;
+            let newest = lists.catalog(context, event_type)?.version(event_type);
+            Some((&**name, *versions.iter().find(|version| **version != newest)?))
+        })
+    }
+
     /// Fails if its file has another hash.
     pub(crate) fn ensure_is(&self, hash: Sha256, path: &Path) -> Result<()> {
         ensure!(
@@ -223,8 +205,14 @@ impl Written {
         Ok(Hashed { file: io::BufWriter::new(file), hash: Sha256::new(), bytes: 0 })
     }
 
-    /// Ends the open segment, with the number of its events and its last checkpoint.
-    pub(crate) fn end(&mut self, written: Hashed, until: Checkpoint, events: u64) -> Result<()> {
+    /// Ends the open segment, with its last checkpoint, the number of its events, and their versions.
+    pub(crate) fn end(
+        &mut self,
+        written: Hashed,
+        until: Checkpoint,
+        events: u64,
+        versions: Versions,
+    ) -> Result<()> {
         let path = self.next();
         let writing = || format!("writing {}", path.display());
         let Hashed { file, hash, bytes } = written;
@@ -234,7 +222,7 @@ impl Written {
         fs::rename(path.with_extension("part"), &path).with_context(writing)?;
         let file = self.name();
         let sha256 = hex(hash);
-        let segment = Segment { file, until, events, bytes, sha256 };
+        let segment = Segment { file, until, events, bytes, sha256, versions };
         self.add(&serde_json::to_string(&segment)?).with_context(writing)?;
         self.folder.segments.push(segment);
         Ok(())
@@ -251,30 +239,6 @@ impl Written {
     fn add(&mut self, line: &str) -> io::Result<()> {
         self.list.write_all(format!("{line}\n").as_bytes())?;
         self.list.sync_all()
-    }
-}
-
-impl Subject {
-    /// Fails if the export in the folder has another subject.
-    fn ensure_same(&self, wanted: &Self, has_from: bool, path: &Path) -> Result<()> {
-        let wanted =
-            Self { from: if has_from { wanted.from } else { self.from }, ..wanted.clone() };
-        let contexts = |it: &Self| match it.contexts.is_empty() {
-            true => "all contexts".to_owned(),
-            false => Vec::from_iter(it.contexts.iter().map(String::as_str)).join(", "),
-        };
-        let of = |it: &Self| {
-            let (form, index, from) = (it.form.ending(), &it.index, it.from);
-            format!("{form} of {index} from {from}, {}", contexts(it))
-        };
-        ensure!(
-            *self == wanted,
-            "{} has an export of something else: it is {}, and this one would be {}; name another folder",
-            path.display(),
-            of(self),
-            of(&wanted)
-        );
-        Ok(())
     }
 }
 
@@ -306,7 +270,7 @@ mod tests {
     use super::*;
 
     fn subject() -> Subject {
-        Subject::new(Form::Jsonl, "index", Checkpoint::START, &[])
+        Subject::new(Form::Jsonl, "index", Checkpoint::START, &[], false)
     }
 
     fn until(number: i64) -> Checkpoint {
@@ -317,7 +281,7 @@ mod tests {
         let mut written = Written::open(path, subject(), true).expect("a folder");
         let mut file = written.begin().expect("a file");
         file.write_all(text.as_bytes()).expect("a disk");
-        written.end(file, until(at), 1).expect("a segment");
+        written.end(file, until(at), 1, Versions::default()).expect("a segment");
     }
 
     #[test]
@@ -373,11 +337,12 @@ mod tests {
         assert!(open(subject(), true).starts_with("another export writes to "));
         drop(first);
         let contexts = ["carts".to_owned(), "ordering".to_owned()];
-        let said = open(Subject::new(Form::Parquet, "other", until(7), &contexts), true);
+        let said = open(Subject::new(Form::Parquet, "other", until(7), &contexts, true), true);
         let why = "has an export of something else: it is jsonl of index from 0, all contexts, and this one would be \
-                   parquet of other from 7, carts, ordering; name another folder";
+                   parquet of other from 7, carts, ordering, in the newest versions; name another folder";
         assert!(said.ends_with(why), "{said}");
-        let later = Subject { from: until(7), ..subject() };
+        let mut later = subject();
+        later.from = until(7);
         assert_eq!(
             Written::open(path, later, false).expect("it goes on").folder.subject,
             subject()

@@ -3,12 +3,14 @@
 use std::io::Write;
 
 use anyhow::{Result, bail};
-use ringfence_feed::{Checkpoint, Entry};
+use ringfence_feed::Checkpoint;
 
-use super::folder::{Form, Hashed, Written};
+use super::folder::{Hashed, Versions, Written};
+use super::subject::Form;
 #[cfg(feature = "parquet")]
 use super::table::Rows;
 use crate::line::of_entry;
+use crate::shown::ShownEvent;
 
 /// The segment that is being written.
 pub(super) struct OpenSegment {
@@ -16,6 +18,7 @@ pub(super) struct OpenSegment {
     #[cfg(feature = "parquet")]
     rows: Option<Rows>,
     pub(super) events: u64,
+    versions: Versions,
     /// How many entries of the index it has read, with those that it leaves out.
     pub(super) entries: u64,
 }
@@ -38,18 +41,20 @@ impl OpenSegment {
             #[cfg(feature = "parquet")]
             rows: (written.folder.subject.form == Form::Parquet).then(Rows::default),
             events: 0,
+            versions: Versions::default(),
             entries: 0,
         })
     }
 
-    pub(super) fn add(&mut self, entry: &Entry) -> Result<()> {
+    pub(super) fn add(&mut self, checkpoint: Checkpoint, shown: &ShownEvent) -> Result<()> {
         self.events += 1;
+        self.versions.add(shown);
         #[cfg(feature = "parquet")]
         if let Some(rows) = &mut self.rows {
-            rows.add(entry);
+            rows.add(checkpoint, shown);
             return Ok(());
         }
-        Ok(writeln!(self.file, "{}", of_entry(entry))?)
+        Ok(writeln!(self.file, "{}", of_entry(checkpoint, shown))?)
     }
 
     pub(super) fn end(self, written: &mut Written, until: Checkpoint) -> Result<()> {
@@ -60,6 +65,6 @@ impl OpenSegment {
         };
         #[cfg(not(feature = "parquet"))]
         let file = self.file;
-        written.end(file, until, self.events)
+        written.end(file, until, self.events, self.versions)
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod folder;
 mod form;
+pub(crate) mod subject;
 #[cfg(feature = "parquet")]
 mod table;
 
@@ -9,7 +10,7 @@ use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use futures::StreamExt;
 use ringfence_core::visible;
@@ -22,9 +23,11 @@ use crate::out::{Output, serialize_as, write_line};
 use crate::place::CheckpointName;
 use crate::progress;
 use crate::remark;
+use crate::shown::Newest;
 use crate::tables::IndexTable;
-use folder::{Form, Segment, Subject, Written};
+use folder::{Segment, Written};
 use form::OpenSegment;
+use subject::{Form, Subject};
 
 /// A segment has at most this many events. An export that is broken off reads at most so many again.
 const SEGMENT_EVENTS: u64 = 10_000;
@@ -32,6 +35,9 @@ const SEGMENT_EVENTS: u64 = 10_000;
 const SEGMENT_ENTRIES: u64 = 100_000;
 /// The number of entries between two updates of the progress.
 const PROGRESS_ENTRIES: u64 = 1_000;
+/// An event that has no newest version ends an export.
+const NOT_NEWEST: &str = "this build can't make the newest version of an event, so nothing after it is exported; use a \
+                          build that can, or export without --newest into another folder";
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -39,8 +45,12 @@ The folder gets a file for every 10,000 events, and `export.list`, which has the
 the SHA-256 of each file. The same command continues the export: after an interruption, and when there are new events.
 Each event is in the export once. docs/data.md describes the lines.
 
+Payloads are as they are stored, so `ringfence import` can copy them. With --newest they are in the newest versions of
+their types, for other programs.
+
 Examples:
   ringfence export --to jsonl shop-events
+  ringfence export --to jsonl --newest shop-events-today
   ringfence export --to jsonl --context ordering --from 120000 orders")]
 pub(crate) struct Arguments {
     /// The format of the files. Parquet needs a build with the feature `ringfence-cli/parquet`.
@@ -57,6 +67,8 @@ pub(crate) struct Arguments {
     #[arg(long = "context", value_name = "CONTEXT")]
     contexts: Vec<String>,
     #[command(flatten)]
+    shown: Newest<false>,
+    #[command(flatten)]
     output: Output,
 }
 
@@ -70,11 +82,12 @@ struct Done {
     /// The events that it leaves out because they can't be decoded: each id, and why.
     unreadable: Vec<(String, String)>,
     until: Checkpoint,
+    newest: bool,
     read_units: f64,
 }
 
 pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { to, folder, index, from, contexts, output } = arguments;
+    let Arguments { to, folder, index, from, contexts, shown, output } = arguments;
     OpenSegment::ensure_built(*to)?;
     for name in contexts {
         lists.context(name)?;
@@ -82,7 +95,7 @@ pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitC
     let table = &index.index_table;
     let index = index.index(dynamo_client().await?).await?;
     let begin = from.unwrap_or(CheckpointName::Start).checkpoint(&index).await?;
-    let subject = Subject::new(*to, table, begin, contexts);
+    let subject = Subject::new(*to, table, begin, contexts, shown.newest);
     // If the index can't be read, no folder stays.
     let end = index.end().await?;
     let mut written = Written::open(folder, subject, from.is_some())?;
@@ -94,6 +107,14 @@ pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitC
          again; name another folder",
         folder.display()
     );
+    if shown.newest
+        && let Some((file, name, version)) = written.folder.other_version(lists)
+    {
+        bail!(
+            "{} has {name} in version {version}, which is not the newest version of this build: name another folder",
+            written.folder.file(file).display()
+        );
+    }
     if before > 0 {
         remark!("{} goes on after checkpoint {begin}", folder.display());
         for file in written.folder.damaged() {
@@ -103,7 +124,8 @@ pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitC
             );
         }
     }
-    let done = write(&mut written, &index, end).await.map(|unreadable| (written, unreadable));
+    let done =
+        write(&mut written, &index, end, lists).await.map(|unreadable| (written, unreadable));
     let (written, unreadable) = done.inspect_err(|_| {
         remark!("the export was broken off: the same command goes on with it");
     })?;
@@ -116,6 +138,7 @@ pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitC
         all: events(segments),
         unreadable,
         until: written.folder.until(),
+        newest: shown.newest,
         read_units: index.meter().snapshot().total().read,
     };
     Ok(output.end(&done, done.unreadable.is_empty()))
@@ -126,8 +149,10 @@ async fn write(
     written: &mut Written,
     index: &Index,
     end: Checkpoint,
+    lists: &Lists,
 ) -> Result<Vec<(String, String)>> {
-    let (from, contexts) = (written.folder.until(), written.folder.subject.contexts.clone());
+    let (from, Subject { contexts, newest, .. }) =
+        (written.folder.until(), written.folder.subject.clone());
     let total = index.count(from, end).await?;
     let mut entries = index.read(from, Until::Present);
     let (mut read, mut events) = (0, 0);
@@ -146,7 +171,11 @@ async fn write(
             match why {
                 Some(why) => unreadable.push((entry.event.id(), why)),
                 None => {
-                    open.add(&entry)?;
+                    let event = match newest {
+                        true => lists.newest(&entry.event).context(NOT_NEWEST)?,
+                        false => entry.event.into(),
+                    };
+                    open.add(entry.checkpoint, &event)?;
                     events += 1;
                 }
             }
@@ -168,23 +197,33 @@ async fn write(
 
 impl Display for Done {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { folder, events, segments, all, unreadable, until, read_units } = self;
+        let Self { folder, events, segments, all, unreadable, until, newest, read_units } = self;
         for (event, why) in unreadable {
             write_line!(f, "left out {}: {}", visible(event), visible(why))?;
         }
+        let shape = if *newest { "in the newest versions" } else { "as they are stored" };
         write_line!(
             f,
-            "{events} events in {segments} new files, {read_units} read units; {folder} has {all} events, up to \
+            "{events} events in {segments} new files, {read_units} read units; {folder} has {all} events {shape}, up to \
              checkpoint {until}"
         )
     }
 }
 
-serialize_as!(Done, |Done { folder, events, segments, all, unreadable, until, read_units }| {
+serialize_as!(Done, |Done {
+                         folder,
+                         events,
+                         segments,
+                         all,
+                         unreadable,
+                         until,
+                         newest,
+                         read_units,
+                     }| {
     let unreadable = unreadable.iter().map(|(event, why)| json!({ "event": event, "cause": why }));
     json!({
         "unreadable": unreadable.collect::<Value>(),
         "folder": folder, "events": events, "files": segments, "allEvents": all, "checkpoint": until,
-        "readUnits": read_units,
+        "newest": newest, "readUnits": read_units,
     })
 });

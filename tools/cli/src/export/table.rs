@@ -10,10 +10,11 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 use ringfence_core::SequencedEvent;
-use ringfence_feed::Entry;
+use ringfence_feed::Checkpoint;
 use serde::Serialize;
 
 use super::folder::Hashed;
+use crate::shown::ShownEvent;
 
 /// The text columns, and whether each may be empty.
 const TEXTS: [(&str, bool); 8] = [
@@ -37,6 +38,10 @@ pub(super) struct Rows {
     slots: Vec<i64>,
     times: Vec<i64>,
     versions: Vec<i32>,
+    /// The stored versions of payloads that were upcast.
+    stored: Vec<i32>,
+    /// For the stored version: whether each row has one.
+    has_stored: Vec<i16>,
 }
 
 fn signed(number: u64) -> i64 {
@@ -48,7 +53,11 @@ fn json(value: &impl Serialize) -> String {
 }
 
 impl Rows {
-    pub(super) fn add(&mut self, Entry { checkpoint, event }: &Entry) {
+    pub(super) fn add(
+        &mut self,
+        checkpoint: Checkpoint,
+        ShownEvent { event, stored }: &ShownEvent,
+    ) {
         let SequencedEvent { event_type, context, partition, tags, data, metadata, .. } = event;
         let stream = event.stream_id();
         self.has_stream.push(i16::from(stream.is_some()));
@@ -65,10 +74,13 @@ impl Rows {
         for (column, text) in self.texts.iter_mut().zip(texts) {
             column.extend(text.map(|text| ByteArray::from(text.into_bytes())));
         }
-        self.checkpoints.push(i64::from(*checkpoint));
+        self.checkpoints.push(i64::from(checkpoint));
         self.slots.push(signed(event.slot));
         self.times.push(signed(event.at));
-        self.versions.push(i32::try_from(event.version).unwrap_or(i32::MAX));
+        let version = |version: u32| i32::try_from(version).unwrap_or(i32::MAX);
+        self.versions.push(version(event.version));
+        self.stored.extend(stored.map(version));
+        self.has_stored.push(i16::from(stored.is_some()));
     }
 
     /// Writes the file.
@@ -82,9 +94,11 @@ impl Rows {
             writer.typed::<Int64Type>().write_batch(column, None, None)?;
             writer.close()?;
         }
-        let mut versions = next(&mut group)?;
-        versions.typed::<Int32Type>().write_batch(&self.versions, None, None)?;
-        versions.close()?;
+        for (column, defined) in [(&self.versions, None), (&self.stored, Some(&*self.has_stored))] {
+            let mut writer = next(&mut group)?;
+            writer.typed::<Int32Type>().write_batch(column, defined, None)?;
+            writer.close()?;
+        }
         for (column, (_, optional)) in self.texts.iter().zip(TEXTS) {
             let mut writer = next(&mut group)?;
             let defined = optional.then_some(&*self.has_stream);
@@ -118,6 +132,7 @@ fn schema() -> Result<TypePtr> {
         column("slot", Physical::INT64, None, false)?,
         column("recordedAt", Physical::INT64, Some(at), false)?,
         column("schema", Physical::INT32, None, false)?,
+        column("storedSchema", Physical::INT32, None, true)?,
     ];
     for (name, optional) in TEXTS {
         columns.push(column(name, Physical::BYTE_ARRAY, Some(LogicalType::String), optional)?);
@@ -131,11 +146,11 @@ mod tests {
 
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::RowAccessor;
-    use ringfence_feed::Checkpoint;
 
     use super::*;
-    use crate::export::folder::{Form, Subject, Written};
+    use crate::export::folder::Written;
     use crate::export::form::OpenSegment;
+    use crate::export::subject::{Form, Subject};
     use crate::line::event_of;
 
     #[test]
@@ -156,13 +171,15 @@ mod tests {
             event_of(&line.to_string()).expect("an event")
         };
         let folder = tempfile::tempdir().expect("a folder");
-        let subject = Subject::new(Form::Parquet, "index", Checkpoint::START, &[]);
+        let subject = Subject::new(Form::Parquet, "index", Checkpoint::START, &[], true);
         let mut written = Written::open(folder.path(), subject, true).expect("a folder");
         let mut segment = OpenSegment::begin(&written).expect("a file");
         let at = |number: i64| Checkpoint::try_from(number).expect("a checkpoint");
-        for (number, partition) in [(7, "customers#a"), (8, "orderId:o"), (9, "customers#b")] {
-            let entry = Entry { checkpoint: at(number), event: event(partition, 2) };
-            segment.add(&entry).expect("a disk");
+        for (number, partition, stored) in
+            [(7, "customers#a", None), (8, "orderId:o", None), (9, "customers#b", Some(1))]
+        {
+            let shown = ShownEvent { event: event(partition, 2), stored };
+            segment.add(at(number), &shown).expect("a disk");
         }
         segment.end(&mut written, at(9)).expect("a disk");
         let [segment] = &written.folder.segments[..] else { panic!("there is one") };
@@ -173,7 +190,9 @@ mod tests {
         assert_eq!((rows.len(), segment.events, &*segment.file), (3, 3, "000001.parquet"));
         let row = &rows[2];
         let long = |n| row.get_long(n).expect("a number");
-        assert_eq!((long(0), long(1), row.get_int(3).expect("a number")), (9, 3, 2));
+        let int = |n| row.get_int(n).expect("a number");
+        assert_eq!((long(0), long(1), int(3), int(4)), (9, 3, 2, 1));
+        assert!(rows[1].get_int(4).is_err(), "it was not upcast");
         assert_eq!(row.get_timestamp_millis(2).expect("a time"), 1_719_100_800_120);
         let text = |n| row.get_string(n).expect("a text").as_str();
         let expected = [
@@ -185,7 +204,7 @@ mod tests {
             "[]",
             r#"{"name":"Ada"}"#,
         ];
-        assert_eq!([4, 5, 6, 7, 8, 9, 10].map(text), expected);
-        assert!(rows[1].get_string(8).is_err(), "no stream has it");
+        assert_eq!([5, 6, 7, 8, 9, 10, 11].map(text), expected);
+        assert!(rows[1].get_string(9).is_err(), "no stream has it");
     }
 }

@@ -47,8 +47,7 @@ pub(super) fn checked(bytes: &[u8], logs: &Writable<'_>, lists: &Lists) -> Resul
 fn check_payload(event: &SequencedEvent, lists: &Lists) -> Result<()> {
     let current = lists.stack.catalogs.current(event)?;
     if let Some(id) = event.stream_id() {
-        let mut catalogs = lists.stack.catalogs.0.iter();
-        let catalog = catalogs.find(|it| it.context(&event.event_type) == Some(&*event.context));
+        let catalog = lists.catalog(&event.context, &event.event_type);
         let schema = catalog.and_then(|catalog| catalog.schema(&event.event_type));
         let fields = schema.into_iter().flat_map(EventSchema::of_stream);
         for (key, value) in fields.filter_map(|key| Some((key, current.data.get(key)?))) {

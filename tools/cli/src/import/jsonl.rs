@@ -21,7 +21,8 @@ use super::logs::{Found, Put, Writable};
 use super::report::Report;
 use super::there::There;
 use crate::Lists;
-use crate::export::folder::{Folder, Form, Segment};
+use crate::export::folder::{Folder, Segment};
+use crate::export::subject::Form;
 use crate::line::event_of;
 use crate::progress;
 

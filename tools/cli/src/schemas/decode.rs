@@ -71,12 +71,12 @@ struct Events {
     first: Vec<String>,
 }
 
-/// Decodes events of the index with each reader that the stack lists for them: all events, or the newest of each type.
-pub(crate) async fn decode(index: &Index, lists: &Lists, newest: Option<u64>) -> Result<Decoded> {
+/// Decodes events of the index with each reader that the stack lists for them: all events, or the last of each type.
+pub(crate) async fn decode(index: &Index, lists: &Lists, last: Option<u64>) -> Result<Decoded> {
     let mut decoded = Decoded::default();
     let before = index.meter().snapshot();
-    let mut newest = newest.map(|each| Newest::of(&lists.stack.catalogs, each));
-    let mut entries = match newest {
+    let mut last = last.map(|each| Last::of(&lists.stack.catalogs, each));
+    let mut entries = match last {
         None => index.read(Checkpoint::START, Until::Present),
         Some(_) => index.read_back(index.end().await?),
     };
@@ -87,10 +87,10 @@ pub(crate) async fn decode(index: &Index, lists: &Lists, newest: Option<u64>) ->
             decoded.unread(&entry.event, why);
             continue;
         }
-        if newest.as_mut().is_none_or(|newest| newest.takes(&entry.event)) {
+        if last.as_mut().is_none_or(|last| last.takes(&entry.event)) {
             decoded.add(&lists.stack, &lists.readers, &entry.event);
         }
-        if newest.as_ref().is_some_and(|newest| newest.fewer.is_empty()) {
+        if last.as_ref().is_some_and(|last| last.fewer.is_empty()) {
             break;
         }
         if decoded.read.is_multiple_of(PROGRESS_EVENTS) {
@@ -106,15 +106,15 @@ pub(crate) async fn decode(index: &Index, lists: &Lists, newest: Option<u64>) ->
 /// A type, with the context that declares it.
 type TypeOf = (String, String);
 
-/// Selects the newest events of each type, while the index is read backwards.
-struct Newest {
+/// Selects the last events of each type, while the index is read backwards.
+struct Last {
     each: u64,
     taken: BTreeMap<TypeOf, u64>,
     /// The types of the stack that were seen fewer times.
     fewer: BTreeSet<TypeOf>,
 }
 
-impl Newest {
+impl Last {
     fn of(catalogs: &Catalogs, each: u64) -> Self {
         let declared = |catalog: &Catalog| {
             let types = catalog.schemas().map(|schema| schema.name.to_string());

@@ -1,5 +1,7 @@
-//! `ringfence sql`: queries an export in SQL. DuckDB reads the files; nothing is copied.
+//! `ringfence sql`: queries an export in SQL. DuckDB reads the files. Files with older versions are
+//! converted into temporary copies.
 
+mod newest;
 mod views;
 
 use std::io::{self, Write};
@@ -14,6 +16,7 @@ use crate::Lists;
 use crate::export::folder::Folder;
 use crate::out;
 use crate::remark;
+use crate::shown::Newest;
 
 /// The program of DuckDB.
 const PROGRAM: &str = "duckdb";
@@ -21,8 +24,10 @@ const PROGRAM: &str = "duckdb";
 #[derive(Args)]
 #[command(after_help = "\
 The view `events` has all events of the export. Each type of events of this build has a view with its name, with a
-column for each field of the payload, and the columns _id, _at, _partition, _slot, _version, _principal, _data and
-_meta. docs/data.md explains them.
+column for each field of its newest version, and the columns _id, _at, _partition, _slot, _version, _principal, _data
+and _meta. docs/data.md explains them.
+
+Files with older versions are first converted, in a temporary folder. An export with --newest needs no conversion.
 
 The program `duckdb` runs the query: https://duckdb.org/install, or `pip install duckdb-cli`. Without it, the command
 prints the SQL of the views, and ends with status 2.
@@ -35,6 +40,8 @@ pub(crate) struct Arguments {
     folder: PathBuf,
     /// The query, such as `SELECT count(*) FROM OrderPlaced`.
     select: String,
+    #[command(flatten)]
+    shown: Newest<true>,
     /// Prints rows as JSON.
     #[arg(long)]
     json: bool,
@@ -51,7 +58,12 @@ pub(crate) fn sql(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
         "the question is empty: give one, such as 'SELECT count(*) FROM events'"
     );
     folder.check()?;
-    let views = views::of(&folder, lists)?;
+    let statements = |files: Vec<PathBuf>| {
+        let views = views::of(&files, folder.subject.form, lists)?;
+        // The end has its own line, because the last line may be a comment.
+        anyhow::Ok(format!("{views}{}\n;\n", arguments.select.trim().trim_end_matches(';')))
+    };
+    let stored = || folder.segments.iter().map(|segment| folder.file(segment)).collect();
     let form = if arguments.json { "-json" } else { "-box" };
     // A person's own settings could change the output.
     let duckdb = Command::new(PROGRAM)
@@ -63,16 +75,28 @@ pub(crate) fn sql(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let mut duckdb = match duckdb {
         Ok(duckdb) => duckdb,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            out::lines(&format!("{views}{}\n", ended(&arguments.select)));
+            out::lines(&statements(stored())?);
+            let other = match folder.other_version(lists) {
+                Some(_) if arguments.shown.newest => {
+                    ", after an export with --newest, because this one has older versions"
+                }
+                _ => "",
+            };
             bail!(
                 "the program {PROGRAM} is not installed, so nothing is answered. Install it, from https://duckdb.org/install \
-                 or by `pip install duckdb-cli`, or give the SQL above to another DuckDB"
+                 or by `pip install duckdb-cli`, or give the SQL above to another DuckDB{other}"
             );
         }
         Err(error) => return Err(error).with_context(|| format!("starting {PROGRAM}")),
     };
     let mut input = duckdb.stdin.take().context("it has no input")?;
-    let text = format!("{views}{}\n", ended(&arguments.select));
+    // Deleted when the answer is there.
+    let copies = tempfile::tempdir().context("making a temporary folder")?;
+    let files = match arguments.shown.newest {
+        true => newest::files(&folder, lists, copies.path())?,
+        false => stored(),
+    };
+    let text = statements(files)?;
     // DuckDB may end before it has read everything, and then its error says why.
     let writer = thread::spawn(move || drop(input.write_all(text.as_bytes())));
     let answer = duckdb.wait_with_output().with_context(|| format!("running {PROGRAM}"))?;
@@ -84,9 +108,4 @@ pub(crate) fn sql(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
         remark!("{}", said.trim());
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A statement with its end. The end has its own line, because the last line may be a comment.
-fn ended(select: &str) -> String {
-    format!("{}\n;", select.trim().trim_end_matches(';'))
 }

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{self, PathBuf};
 
 use anyhow::{Context, Result};
 use ringfence_schemas::{LockedType, Shape};
 use serde_json::{Value, json};
 
 use crate::Lists;
-use crate::export::folder::{Folder, Form};
+use crate::export::subject::Form;
 
 /// The columns of a file, with their types.
-const COLUMNS: [(&str, &str); 12] = [
+const COLUMNS: [(&str, &str); 13] = [
     ("checkpoint", "BIGINT"),
     ("id", "VARCHAR"),
     ("type", "VARCHAR"),
@@ -21,15 +21,17 @@ const COLUMNS: [(&str, &str); 12] = [
     ("slot", "BIGINT"),
     ("recordedAt", "TIMESTAMP"),
     ("schema", "INTEGER"),
+    ("storedSchema", "INTEGER"),
     ("streamId", "VARCHAR"),
     ("tags", "JSON"),
     ("data", "JSON"),
     ("meta", "JSON"),
 ];
 
-/// The statements that make the views of an export.
-pub(super) fn of(folder: &Folder, lists: &Lists) -> Result<String> {
-    let mut sql = all(folder)?;
+/// The statements that make the views of the files of an export.
+pub(super) fn of(files: &[PathBuf], form: Form, lists: &Lists) -> Result<String> {
+    // Times with a zone are shown and compared in UTC, as `_at` is.
+    let mut sql = format!("SET TimeZone = 'UTC';\n{}", all(files, form)?);
     let locks = (lists.locks)();
     let mut contexts: BTreeMap<&str, u32> = BTreeMap::new();
     for name in locks.values().flat_map(|lock| lock.events.keys()) {
@@ -46,14 +48,15 @@ pub(super) fn of(folder: &Folder, lists: &Lists) -> Result<String> {
     Ok(sql)
 }
 
-/// The view of all events, in the files that are whole.
-fn all(folder: &Folder) -> Result<String> {
-    let files = folder.segments.iter().map(|segment| {
-        let path = std::path::absolute(folder.file(segment))?;
-        Ok(text(path_text(&path)?))
+/// The view of all events.
+fn all(files: &[PathBuf], form: Form) -> Result<String> {
+    let files = files.iter().map(|file| {
+        let path = path::absolute(file)?;
+        let path = path.to_str();
+        Ok(text(path.with_context(|| format!("{} is not UTF-8: move the folder", file.display()))?))
     });
     let files = files.collect::<Result<Vec<_>>>()?.join(", ");
-    let source = match folder.subject.form {
+    let source = match form {
         Form::Parquet => format!("read_parquet([{files}])"),
         Form::Jsonl => {
             let columns = COLUMNS.map(|(column, of)| format!("{}: {}", name(column), text(of)));
@@ -70,12 +73,7 @@ fn all(folder: &Folder) -> Result<String> {
     Ok(format!("CREATE VIEW events AS SELECT {} FROM {source};\n", columns.join(", ")))
 }
 
-fn path_text(path: &Path) -> Result<&str> {
-    path.to_str().with_context(|| format!("{} is not UTF-8: move the folder", path.display()))
-}
-
-/// The view of a type, in its newest version. Of an older payload it has the columns that still exist; `_data` has
-/// everything.
+/// The view of a type, in its newest version.
 fn of_type(
     view: &str,
     context: &str,
@@ -89,16 +87,14 @@ fn of_type(
         ("_at", "\"recordedAt\""),
         ("_partition", "\"partition\""),
         ("_slot", "slot"),
-        ("_version", "schema"),
+        ("_version", "coalesce(\"storedSchema\", schema)"),
         ("_principal", "meta->>'$.principal'"),
         ("_data", "data"),
         ("_meta", "meta"),
     ] {
         write!(columns, ", {of} AS {column}").expect("a text takes it");
     }
-    let of_context =
-        |catalog: &&ringfence_core::Catalog| catalog.context(event_type) == Some(context);
-    let catalog = lists.stack.catalogs.0.iter().find(of_context);
+    let catalog = lists.catalog(context, event_type);
     let schema = catalog.and_then(|catalog| catalog.schema(event_type));
     let in_stream: Vec<&str> = schema.into_iter().flat_map(|schema| schema.of_stream()).collect();
     let shape = locked.versions.last_key_value().map(|(_, version)| &version.shape);
@@ -132,10 +128,16 @@ fn of_type(
 fn structure_of(shape: &Shape) -> Value {
     match shape {
         Shape::Boolean => json!("BOOLEAN"),
-        Shape::Integer { min, .. } if *min >= 0 => json!("UBIGINT"),
+        // Numbers below zero can be computed from it, such as a refund.
         Shape::Integer { .. } => json!("BIGINT"),
         Shape::Number { .. } => json!("DOUBLE"),
-        Shape::String { .. } | Shape::Choice(_) => json!("VARCHAR"),
+        Shape::String { format, .. } => match format.as_deref() {
+            // TIMESTAMP would ignore the offset of a time.
+            Some("date-time") => json!("TIMESTAMPTZ"),
+            Some("date") => json!("DATE"),
+            Some(_) | None => json!("VARCHAR"),
+        },
+        Shape::Choice(_) => json!("VARCHAR"),
         Shape::List { item, .. } => json!([structure_of(item)]),
         Shape::Object(members) if !members.is_empty() => {
             let member = |(name, member): (&String, &ringfence_schemas::Member)| {
@@ -183,7 +185,15 @@ mod tests {
             ("by".to_owned(), member(Shape::Nullable(Box::new(whole(-5, 5))))),
         ]);
         let list = Shape::List { item: Box::new(Shape::Object(money)), min: 0, max: None };
-        assert_eq!(structure_of(&list), json!([{ "amount": "UBIGINT", "by": "BIGINT" }]));
+        assert_eq!(structure_of(&list), json!([{ "amount": "BIGINT", "by": "BIGINT" }]));
+        let text = |format: &str| Shape::String {
+            min: 0,
+            max: None,
+            pattern: None,
+            format: Some(format.to_owned()),
+        };
+        let formats = ["date-time", "date", "uuid"].map(|format| structure_of(&text(format)));
+        assert_eq!(formats, ["TIMESTAMPTZ", "DATE", "VARCHAR"]);
         let map = Shape::Map { keys: None, value: Box::new(Shape::Boolean), min: 0, max: None };
         assert_eq!(structure_of(&map), json!("JSON"));
         assert_eq!(structure_of(&Shape::Object(BTreeMap::new())), json!("JSON"));

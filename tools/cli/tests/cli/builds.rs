@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::console::Console;
+use crate::sql::DUCKDB;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_of-three-builds");
 /// The pause between two looks at a result that takes time.
@@ -132,13 +133,26 @@ impl Deployed {
         command
     }
 
-    /// The output of the command, which must end with this status.
+    /// The output of the command, which must end with this status. With status 2 it is the error.
     async fn run(&self, status: i32, arguments: &[&str]) -> String {
-        let output = tokio::process::Command::from(self.command(arguments)).output().await.unwrap();
+        let mut command = self.command(arguments);
+        command.envs(DUCKDB.path().map(|program| ("PATH", program.parent().unwrap().to_owned())));
+        let output = tokio::process::Command::from(command).output().await.unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         let (printed, said) = (text(output.stdout), text(output.stderr));
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {printed}{said}");
-        printed
+        if status == 2 { said } else { printed }
+    }
+
+    /// Exports the events into a folder.
+    async fn export(&self, status: i32, folder: &str, more: &[&str]) -> String {
+        self.run(status, &[&["export", "--to", "jsonl", folder], more].concat()).await
+    }
+
+    /// The rows of a query of an export.
+    async fn rows(&self, folder: &str, query: &str) -> Value {
+        let printed = self.run(0, &["sql", folder, query, "--json"]).await;
+        serde_json::from_str(&printed).unwrap()
     }
 
     /// The payloads of this type's events with their versions, once `tail` prints so many.
@@ -193,6 +207,8 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
     let of_c = added("c", jug, ("cents", 700), 3);
     let of_second = |item, title, euros| added(item, title, ("price", euros), 2);
     let [of_b, of_d] = [of_second("b", cup, 3), of_second("d", pan, 5)];
+    let folder = |name: &str| data.path().join(name).to_str().unwrap().to_owned();
+    let (stored, of_two, of_three) = (folder("stored"), folder("of-two"), folder("of-three"));
 
     // The first build, whose automation is broken.
     stack(async {
@@ -210,6 +226,7 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
         assert_eq!(two.known("a").await, of_first);
         assert_eq!(two.row_with("b", 1).await, json!(["cup for 3"]));
         two.tail("ItemLabelled", 1).await;
+        two.export(0, &of_two, &["--newest"]).await;
     });
 
     // One function is of the third build, the others are not yet.
@@ -244,6 +261,16 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
         );
         let unread = back.run(1, &["schemas", "check"]).await;
         assert!(unread.contains("version 3: this build knows the versions up to 2"), "{unread}");
+        back.export(0, &stored, &[]).await;
+        let (newer, select) =
+            ("itemId:c/1 has version 3 of ItemAdded", "FROM ItemAdded SELECT title");
+        let error = back.export(2, &of_two, &["--newest"]).await;
+        assert!(error.contains(newer) && error.contains("or export without --newest"), "{error}");
+        if DUCKDB.path().is_some() {
+            let error = back.run(2, &["sql", &stored, select]).await;
+            assert!(error.contains(newer) && error.contains("--newest=false"), "{error}");
+            back.run(0, &["sql", &stored, select, "--newest=false"]).await;
+        }
     });
 
     // Everything is of the third build.
@@ -277,15 +304,68 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
             of_third("d", pan, 500),
         ];
         assert_eq!(three.tail("ItemAdded", 4).await, shown);
-        let page = Console::of(three.command(&["console"])).await.page("/events").await;
-        let shown = ["400", "300", "700", "500"].map(|cents| format!("&quot;cents&quot;:{cents}"));
+        let console = Console::of(three.command(&["console"])).await;
+        let page = console.page("/events").await;
+        let cents = ["400", "300", "700", "500"].map(|cents| format!("&quot;cents&quot;:{cents}"));
         assert!(
-            shown.iter().all(|shown| page.contains(shown)) && !page.contains("price"),
+            cents.iter().all(|cents| page.contains(cents)) && !page.contains("price"),
             "{page}"
         );
         let logs = data.path().to_str().unwrap();
         let boundary = three.run(0, &["boundary", "itemId:a", "--logs", logs]).await;
         assert!(boundary.contains("\"cents\":400") && !boundary.contains("price"), "{boundary}");
+        let of_a = ["read", "--partition", "itemId:a"];
+        let read = three.run(0, &of_a).await;
+        assert!(
+            read.contains("  ItemAdded v3 (stored as v1)  ") && !read.contains("name"),
+            "{read}"
+        );
+        let read = three.run(0, &[&of_a[..], &["--newest=false"]].concat()).await;
+        assert!(read.contains("  ItemAdded  ") && read.contains("\"name\":\"mug\""), "{read}");
+        for (page, payload, version, other) in [
+            ("", "cents", "Payload v3 (stored as v1)", "href=\"/events/1?newest=false\""),
+            ("?newest=false", "price", "Payload<", "href=\"/events/1\""),
+        ] {
+            let page = console.page(&format!("/events/1{page}")).await;
+            assert!([payload, version, other].iter().all(|part| page.contains(part)), "{page}");
+        }
+
+        // An export has one shape, which its list and its lines say.
+        let error = three.export(2, &of_two, &["--newest"]).await;
+        assert!(
+            error.contains("has shelf/ItemAdded in version 2, which is not the newest"),
+            "{error}"
+        );
+        let refused = three.run(1, &["import", "--from", "jsonl", &of_two, "--dry-run"]).await;
+        let why = "storedSchema: the log has version 1 of the payload, and the line has version 2";
+        assert!(refused.contains(why), "{refused}");
+        three.export(0, &of_three, &["--newest"]).await;
+        let lines = std::fs::read_to_string(format!("{of_three}/000001.jsonl")).unwrap();
+        let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let added = lines.filter(|line| line["type"] == "ItemAdded");
+        let added: Vec<_> =
+            added.map(|line| (payload(&line), line["storedSchema"].clone())).collect();
+        let from = [json!(1), json!(2), json!(null), json!(2)];
+        assert_eq!(added, iter::zip(shown, from).collect::<Vec<_>>());
+        if DUCKDB.path().is_some() {
+            let row = |(title, cents, version): (&str, u64, u32)| json!({ "title": title, "cents": cents, "version": version });
+            let all = [(mug, 400, 1), (cup, 300, 2), (jug, 700, 3), (pan, 500, 2)].map(row);
+            let select = "SELECT title, cents, _version AS version FROM ItemAdded ORDER BY _id";
+            for (folder, events) in [(&stored, &all[..]), (&of_two, &all[..2]), (&of_three, &all)] {
+                assert_eq!(three.rows(folder, select).await, json!(events));
+            }
+            // Only this program can convert, and it does not read Parquet.
+            let list = format!("{of_two}/export.list");
+            let of_parquet =
+                std::fs::read_to_string(&list).unwrap().replace("\"jsonl\"", "\"parquet\"");
+            std::fs::write(list, of_parquet).unwrap();
+            let error = three.run(2, &["sql", &of_two, select]).await;
+            assert!(
+                error.contains("has shelf/ItemAdded in version 2, and only exports to jsonl"),
+                "{error}"
+            );
+        }
+
         let of_a = json!({ "itemId": "a" }).to_string();
         let explained = three.run(1, &["explain", "shelf/show-item", "--data", &of_a]).await;
         assert!(explained.contains("mug for 400 cents"), "{explained}");
@@ -306,5 +386,11 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
         assert_eq!(sent, [of_a, of_b, of_c, of_d]);
         three.run(0, &["schemas", "check"]).await;
         three.run(0, &["index", "verify"]).await;
+
+        // The statistics have the commands of all starts.
+        let logs = folder("kept/logs");
+        let stats = three.run(0, &["stats", "--logs", &logs, "--json"]).await;
+        let stats: Value = serde_json::from_str(&stats).unwrap();
+        assert_eq!(stats["slices"]["change-item"]["commands"], 7);
     });
 }

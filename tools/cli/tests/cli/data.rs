@@ -34,11 +34,12 @@ async fn checked_out(world: &World, cart: &str, items: u32) {
     let (log, stream) = (world.documents(), StreamName::new("carts", cart).unwrap());
     let envelope = Envelope::default();
     let tip = log.tip(&stream, Consistency::Strong, &envelope).await.unwrap();
+    let data = json!({ "items": items, "paidAt": "2024-06-23T01:30:00+02:00" });
     let append = StreamAppend {
         stream: &stream,
         known: tip.as_ref(),
         by_etag: false,
-        events: vec![Payload::new("CheckedOut", Some(json!({ "items": items })))],
+        events: vec![Payload::new("CheckedOut", Some(data))],
         unfolds: Vec::new(),
         envelope: &envelope,
     };

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::data::{export, of_all_logs};
 
-static DUCKDB: PipProgram = PipProgram {
+pub(crate) static DUCKDB: PipProgram = PipProgram {
     tests: "an export asked in SQL",
     package: "duckdb-cli==1.5.6",
     file: "duckdb_cli/duckdb",
@@ -56,6 +56,13 @@ async fn an_export_is_queried_in_sql() {
     // The payload on a log of streams does not have the id of its stream.
     let renamed = rows("SELECT DISTINCT \"customerId\", name FROM CustomerRenamed");
     assert_eq!(renamed, json!([{ "customerId": "ada#1", "name": "Ada" }]));
+    // A time's offset counts, and numbers can be below zero.
+    let paid = rows(
+        "SELECT DISTINCT \"paidAt\", CAST(\"paidAt\" AS DATE) AS day, -items AS back \
+                     FROM CheckedOut WHERE items = 2",
+    );
+    let time = "2024-06-22 23:30:00+00";
+    assert_eq!(paid, json!([{ "paidAt": time, "day": "2024-06-22", "back": -2 }]));
     let ago = Clock::system().now_ms() - 3_600_000;
     let recent =
         rows(&format!("SELECT count(*) AS n FROM events WHERE epoch_ms(\"recordedAt\") > {ago}"));

@@ -297,7 +297,14 @@ pub struct CheckedOut {
     #[tag(partition)]
     pub cart_id: CartId,
     pub items: u32,
+    pub paid_at: Option<Time>,
 }
+
+/// A time of RFC 3339.
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq)]
+#[schemars(extend("format" = "date-time"))]
+pub struct Time(String);
 
 #[derive(Reads)]
 pub enum CartEvent {
@@ -334,7 +341,7 @@ impl Slice for CheckOut {
     type Rejection = Never;
 
     fn decide(&self, _: &Cart, _: &CommandContext) -> Result<Vec<CheckedOut>, Never> {
-        Ok(vec![CheckedOut { cart_id: self.cart_id.clone(), items: 0 }])
+        Ok(vec![CheckedOut { cart_id: self.cart_id.clone(), items: 0, paid_at: None }])
     }
 }
 
