@@ -85,8 +85,8 @@ impl Document {
         let mut security = json!([{ "sigv4": [] }]);
         let mut responses = problems::responses();
         if self.has_scopes {
-            let (schema, response) = problems::scope_missing();
-            self.schemas.insert(problems::SCOPE_MISSING.to_owned(), schema);
+            let (schemas, response) = problems::scope_missing();
+            self.schemas.extend(schemas);
             responses.insert(problems::SCOPE_MISSING.to_owned(), response);
             schemes["jwt"] = json!({
                 "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
@@ -154,8 +154,8 @@ impl Document {
     fn view(&mut self, context: &str, definition: &Definition, row: &Value) {
         let view = definition.name;
         let name = view.to_pascal_case();
-        let [row_name, shown_name, list_name] =
-            ["Row", "Shown", "List"].map(|of| format!("{name}{of}"));
+        let [row_name, shown_name, item_name, list_name] =
+            ["Row", "Shown", "ListItem", "List"].map(|of| format!("{name}{of}"));
         self.schemas.insert(row_name.clone(), open(row.clone()));
         let shown = json!({
             "id": row_id(),
@@ -163,9 +163,10 @@ impl Document {
             "asOf": reference("schemas", "Checkpoint"),
         });
         self.schemas.insert(shown_name.clone(), object(&shown, &[]));
-        let items = json!({ "anyOf": [reference("schemas", &shown_name), reference("schemas", "ParkedRow")] });
+        let item = [reference("schemas", &shown_name), reference("schemas", "ParkedRow")];
+        self.schemas.insert(item_name.clone(), json!({ "anyOf": item }));
         let of_list = json!({
-            "items": { "type": "array", "items": items },
+            "items": { "type": "array", "items": reference("schemas", &item_name) },
             "next": { "type": "string", "description": "What `after` takes for the next page; absent after the last." },
             "asOf": reference("schemas", "Checkpoint"),
         });

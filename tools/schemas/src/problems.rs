@@ -16,6 +16,13 @@ struct Answer {
     about: &'static str,
 }
 
+impl Answer {
+    /// Whether the gateway also answers with this status. The function may still have carried out the command.
+    fn is_of_gateway_too(&self) -> bool {
+        matches!(self.status, 413 | 500 | 503 | 504)
+    }
+}
+
 const KEY_REUSED: Answer = Answer {
     status: 422,
     name: "KeyReused",
@@ -99,13 +106,14 @@ const GATEWAY: &str = "Gateway";
 /// The name of the answer to a token without a scope that the operation needs, as a response and as a schema.
 pub(crate) const SCOPE_MISSING: &str = "ScopeMissing";
 
-/// The schema and the response for a token without a needed scope.
-pub(crate) fn scope_missing() -> (Value, Value) {
+/// The schemas and the response for a token without a needed scope.
+pub(crate) fn scope_missing() -> ([(String, Value); 2], Value) {
     let code = json!({ "code": { "const": SCOPE_MISSING } });
     let about = "The token has none of the scopes that the operation names.";
     // The gateway answers in place of the function if it knows the scopes.
     let response = of_both(about, SCOPE_MISSING);
-    (problem(403, &["scope-missing"], code, &[]), response)
+    let schema = problem(403, &["scope-missing"], code, &[]);
+    ([(SCOPE_MISSING.to_owned(), schema), both(SCOPE_MISSING)], response)
 }
 
 /// The responses that every command has, by status, without success and rejection.
@@ -138,10 +146,9 @@ fn refs<'a>(answers: impl IntoIterator<Item = &'a Answer>) -> Map<String, Value>
 /// The responses to which paths refer.
 pub(crate) fn responses() -> Map<String, Value> {
     let all = OF_COMMANDS.iter().chain(&OF_VIEWS).chain([&OF_QUEUE]).map(|answer| {
-        // The gateway also answers with these statuses. The function may still have carried out the command.
-        let mut response = match answer.status {
-            413 | 500 | 503 | 504 => of_both(answer.about, answer.name),
-            _ => response(answer.about, &reference("schemas", answer.name)),
+        let mut response = match answer.is_of_gateway_too() {
+            true => of_both(answer.about, answer.name),
+            false => response(answer.about, &reference("schemas", answer.name)),
         };
         if matches!(answer.status, 409 | 503) {
             let seconds = json!({ "type": "integer", "minimum": 1 });
@@ -163,13 +170,24 @@ pub(crate) fn response(about: &str, schema: &Value) -> Value {
     json!({ "description": about, "content": { "application/problem+json": { "schema": schema } } })
 }
 
-/// A response of the function, which is a problem with this schema, or of the gateway. Many clients have one type for a
-/// status, the type of the first content. So both contents have one schema.
+/// A response of the function, which is a problem with the schema of this name, or of the gateway. Many clients have one
+/// type for a status, the type of the first content. So both contents have one schema.
 fn of_both(about: &str, name: &str) -> Value {
-    let schema = json!({ "anyOf": [reference("schemas", name), reference("schemas", GATEWAY)] });
+    let schema = reference("schemas", &or_gateway(name));
     let mut both = response(about, &schema);
     both["content"]["application/json"] = json!({ "schema": schema });
     both
+}
+
+/// The name of the schema that [`both`] makes.
+fn or_gateway(name: &str) -> String {
+    format!("{name}Or{GATEWAY}")
+}
+
+/// The name and the schema of a problem, or of the gateway's answer in its place.
+fn both(name: &str) -> (String, Value) {
+    let schema = json!({ "anyOf": [reference("schemas", name), reference("schemas", GATEWAY)] });
+    (or_gateway(name), schema)
 }
 
 /// The schemas of all problems except rejections.
@@ -193,7 +211,9 @@ pub(crate) fn schemas() -> Map<String, Value> {
         (answer.name.to_owned(), problem(answer.status, answer.kinds, more, optional))
     });
     let gateway = object(&json!({ "message": text }), &[]);
-    all.chain([(GATEWAY.to_owned(), gateway)]).collect()
+    let of_both = OF_COMMANDS.iter().chain(&OF_VIEWS).filter(|answer| answer.is_of_gateway_too());
+    let of_both = of_both.map(|answer| both(answer.name));
+    all.chain(of_both).chain([(GATEWAY.to_owned(), gateway)]).collect()
 }
 
 /// The schema of a rejection with one of these codes, and of the answer to a key that belongs to another command. Both

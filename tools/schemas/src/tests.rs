@@ -46,7 +46,10 @@ fn stack() -> Stack {
         log: LogKind::Dcb,
         event_types: vec!["RoomBooked".into()],
         origins: Vec::new(),
-        slices: vec![slice("book-room", "Books a room."), slice("tidy-up", "")],
+        slices: vec![
+            slice("book-room", "Books a room."),
+            slice("tidy-up", "Tidies up.</script><!--"),
+        ],
         dues: Vec::new(),
         views: vec![Definition::of::<Bookings>()],
         reactors: Vec::new(),
@@ -124,12 +127,13 @@ fn a_command_has_its_shape_its_codes_and_its_answers_and_a_view_its_rows() {
     assert_eq!(schemas["BookRoomCommand"]["additionalProperties"], false);
     let codes = &schemas["BookRoomRejection"]["properties"]["code"]["enum"];
     assert_eq!(*codes, json!(["HallClosed", "RoomTaken", "IdempotencyKeyReused"]));
-    // The problem is first, and both contents have one schema: many clients know only one of them.
+    // Both contents have one schema, because many clients know only one of them.
     let unavailable = &document["components"]["responses"]["Unavailable"]["content"];
-    let [problem, gateway] = ["Unavailable", "Gateway"]
-        .map(|name| json!({ "$ref": format!("#/components/schemas/{name}") }));
-    let both = json!({ "schema": { "anyOf": [problem, gateway] } });
+    let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
+    let both = json!({ "schema": reference("UnavailableOrGateway") });
     assert_eq!(*unavailable, json!({ "application/json": both, "application/problem+json": both }));
+    let parts = ["Unavailable", "Gateway"].map(reference);
+    assert_eq!(schemas["UnavailableOrGateway"], json!({ "anyOf": parts }));
     let statuses: Vec<_> = book["responses"].as_object().expect("answers").keys().collect();
     let expected = ["200", "400", "403", "409", "413", "422", "500", "503", "504", "default"];
     assert_eq!(statuses, expected);
@@ -191,4 +195,15 @@ fn each_version_of_a_type_is_a_message() {
         messages["rooms.odd_name"]["headers"]["properties"]["detail-type"]["const"],
         "odd/name"
     );
+}
+
+#[test]
+fn no_text_of_the_document_ends_its_element_of_the_page() {
+    let page = contract().page("").html;
+    let (_, rest) = page
+        .split_once(r#"<script type="application/json" id="openapi">"#)
+        .expect("it has the document");
+    let (document, _) = rest.split_once("</script>").expect("it ends");
+    assert!(!document.contains('<'), "{document}");
+    assert_eq!(serde_json::from_str::<Value>(document).expect("JSON"), contract().openapi());
 }

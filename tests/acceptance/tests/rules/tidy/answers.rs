@@ -45,12 +45,11 @@ fn the_page_of_answers_has_the_problems_of_the_openapi_document_and_the_answers_
     // The responses that have the gateway's body besides a problem, and the one that has only that body.
     let mut in_document = BTreeSet::new();
     for response in document["components"]["responses"].as_object().unwrap().values() {
-        let schema = &response["content"]["application/json"]["schema"];
-        if let Some(parts) = schema["anyOf"].as_array() {
-            let names =
-                parts.iter().map(|part| part["$ref"].as_str().unwrap().rsplit('/').next().unwrap());
-            in_document.extend(names.filter_map(|name| Some(problem(&schemas[name])?.0)));
-        } else if schema["$ref"] == "#/components/schemas/Gateway" {
+        let schema = response["content"]["application/json"]["schema"]["$ref"].as_str();
+        let Some(name) = schema.map(|schema| schema.rsplit('/').next().unwrap()) else { continue };
+        if let Some(name) = name.strip_suffix("OrGateway") {
+            in_document.extend(problem(&schemas[name]).map(|(status, _)| status));
+        } else if name == "Gateway" {
             let about = response["description"].as_str().unwrap();
             let words = about.split(|c: char| !c.is_ascii_digit());
             in_document.extend(words.filter_map(|word| word.parse::<u64>().ok()));
