@@ -1,4 +1,5 @@
-//! The HTTP API as a page for people: Swagger UI with the document of OpenAPI, in one file.
+//! The HTTP API as a page for people: Swagger UI with the document of OpenAPI, in one file. A test compares the
+//! files of Swagger UI with its package.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

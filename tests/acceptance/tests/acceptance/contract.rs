@@ -1,5 +1,5 @@
 //! Compares the documents of the API with the schemas of OpenAPI and AsyncAPI, and samples and answers with the
-//! documents. Also makes clients in TypeScript and in Python from one document. `scripts/go-client-check` makes one in Go.
+//! documents. Also makes clients in TypeScript and Python from one document. `scripts/go-client-check` makes one in Go.
 
 use std::env;
 use std::ffi::OsStr;
@@ -161,7 +161,8 @@ pub(crate) fn check_python(api: &str, token: &str, weak_token: &str) {
     assert_eq!(read, json_of(&client.join("answers.json")));
 }
 
-/// Swagger UI, which is a part of the page of the API, is a copy of the package that the lock file names.
+/// The page of the API has Swagger UI. For a newer one, change `package.json` and the lock file, and run this with
+/// `UPDATE=1`.
 #[tokio::test]
 async fn the_copy_of_swagger_ui_is_the_package() {
     let update = env::var_os("UPDATE").is_some();
