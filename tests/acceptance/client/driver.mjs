@@ -2,7 +2,7 @@
 // JSON request a line on stdin, and writes one JSON answer a line on stdout, in order. A check answers a text for each
 // fault.
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 import { registerSchema, validate } from '@hyperjump/json-schema/draft-2020-12';
@@ -103,6 +103,15 @@ const operations = {
     const diagnostics = program.emit().diagnostics.map(diagnostic => ts.formatDiagnostic(diagnostic, host));
     if (diagnostics.length === 0) writeFileSync(marker, state);
     return diagnostics;
+  },
+
+  /** The files of a folder that differ from the package of which they are copies. An update copies them again. */
+  copy({ package: name, folder, update }) {
+    const files = readdirSync(folder).map(file => [here(`node_modules/${name}/${file}`), `${folder}/${file}`]);
+    const differ = files.filter(([from, to]) => !readFileSync(from).equals(readFileSync(to)));
+    if (!update) return differ.map(([, to]) => `${to}: UPDATE=1 cargo test --test acceptance copies it`);
+    for (const [from, to] of differ) writeFileSync(to, readFileSync(from));
+    return [];
   },
 
   /**

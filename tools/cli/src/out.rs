@@ -105,6 +105,11 @@ pub(crate) fn lines(text: &str) {
     print(&visible_lines(text));
 }
 
+/// Prints a file for programs as it is.
+pub(crate) fn file(text: &str) {
+    print(text);
+}
+
 #[doc(hidden)]
 pub fn remark(text: &str) {
     // If standard error fails, there is no other place to report it.

@@ -17,7 +17,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 
 /// Headers of each answer. A page loads nothing from elsewhere, runs only the console's script file, and can't be
-/// framed by another page.
+/// framed by another page. A page with another policy names its own, which replaces this one.
 const HEADERS: [(HeaderName, &str); 5] = [
     (
         CONTENT_SECURITY_POLICY,
@@ -118,7 +118,7 @@ async fn guarded(State(guard): State<Arc<Guard>>, request: Request, next: Next) 
         Some(answer) => answer,
     };
     for (name, value) in HEADERS {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
+        response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
 }

@@ -6,13 +6,14 @@ use std::process::Command;
 
 use crate::left_out::left_out;
 
-/// A program in a package of pip.
+/// A program in packages of pip.
 pub struct PipProgram {
     /// The tests that need it, for people.
     pub tests: &'static str,
-    /// The package with its version, such as `rotel==0.0.1a15`.
-    pub package: &'static str,
-    /// The program's file, in the folder into which pip puts the package.
+    /// Its package with the version, such as `rotel==0.0.1a15`, and then each package that it needs. Nothing else is
+    /// installed.
+    pub packages: &'static [&'static str],
+    /// The program's file, in the folder into which pip puts the packages.
     pub file: &'static str,
     /// If this variable is `1`, the tests fail on a machine that can't run it.
     pub required: &'static str,
@@ -28,7 +29,7 @@ impl PipProgram {
     /// On such a machine, if the program is required.
     #[must_use]
     pub fn path(&self) -> Option<PathBuf> {
-        let folder = Path::new(self.folder).join(self.package);
+        let folder = Path::new(self.folder).join(self.packages[0]);
         let program = folder.join(self.file);
         match self.install(&folder, &program) {
             Ok(()) => Some(program),
@@ -40,11 +41,14 @@ impl PipProgram {
     }
 
     fn install(&self, folder: &Path, program: &Path) -> Result<(), String> {
-        if !program.exists() {
+        let (marker, state) = (folder.join("installed"), self.packages.join(" "));
+        if fs::read_to_string(&marker).unwrap_or_default() != state {
+            // pip leaves files that are there as they are.
+            drop(fs::remove_dir_all(folder));
             let mut pip = Command::new("python3");
             pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
             pip.args(["--no-deps", "--root-user-action=ignore", "--target"]);
-            let installed = pip.arg(folder).arg(self.package).output();
+            let installed = pip.arg(folder).args(self.packages).output();
             let installed = installed.map_err(|error| format!("python3: {error}"))?;
             if !installed.status.success() {
                 return Err(String::from_utf8_lossy(&installed.stderr).into_owned());
@@ -55,6 +59,7 @@ impl PipProgram {
                 let executable = fs::Permissions::from_mode(0o755);
                 fs::set_permissions(program, executable).map_err(|error| error.to_string())?;
             }
+            fs::write(marker, state).map_err(|error| error.to_string())?;
         }
         let version = Command::new(program).arg("--version").output();
         version.map(drop).map_err(|error| format!("{}: {error}", program.display()))

@@ -8,6 +8,7 @@ use ringfence_views::{Definition, ID_BYTES_MAX, LIST_DEFAULT, LIST_MAX};
 use serde_json::{Map, Value, json};
 
 use crate::document::{object, open, reference};
+use crate::named::{add_types, named};
 use crate::problems;
 use crate::queued;
 use crate::{Contract, LockedCommand, Shape};
@@ -36,7 +37,7 @@ impl Contract {
         for (context, function) in self.stack.functions() {
             document.function(context.name, function);
         }
-        document.schemas.extend([queued::schema()]);
+        document.schemas.extend([queued::schema(), problems::any()]);
         let headers = HEADERS.map(|(name, ..)| reference("parameters", name));
         document.paths.extend(queued::paths(&headers, has_scopes));
         document.whole(self.stack.contexts.iter().map(|context| context.name).collect())
@@ -84,8 +85,8 @@ impl Document {
         let mut security = json!([{ "sigv4": [] }]);
         let mut responses = problems::responses();
         if self.has_scopes {
-            let (schema, response) = problems::scope_missing();
-            self.schemas.insert(problems::SCOPE_MISSING.to_owned(), schema);
+            let (schemas, response) = problems::scope_missing();
+            self.schemas.extend(schemas);
             responses.insert(problems::SCOPE_MISSING.to_owned(), response);
             schemes["jwt"] = json!({
                 "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
@@ -95,8 +96,9 @@ impl Document {
             });
             security = json!([{ "sigv4": [] }, { "jwt": [] }]);
         }
-        let tags: Vec<_> = contexts.iter().map(|name| json!({ "name": name })).collect();
-        json!({
+        let tags = contexts.iter().map(|name| json!({ "name": name }));
+        let tags: Vec<_> = tags.chain([queued::tag()]).collect();
+        let mut whole = json!({
             "openapi": "3.1.0",
             "info": {
                 "title": format!("Commands and views: {}", contexts.join(", ")),
@@ -108,12 +110,14 @@ impl Document {
             "security": security,
             "paths": self.paths,
             "components": {
-                "schemas": self.schemas,
+                "schemas": named(self.schemas),
                 "parameters": parameters(),
                 "responses": responses,
                 "securitySchemes": schemes,
             },
-        })
+        });
+        add_types(&mut whole);
+        whole
     }
 
     fn command(&mut self, context: &str, slice: &SliceInfo, locked: Option<&LockedCommand>) {
@@ -121,20 +125,14 @@ impl Document {
         let (command, rejection) = (format!("{name}Command"), format!("{name}Rejection"));
         let shape = locked.map_or(Shape::Any, |locked| locked.shape.clone());
         self.schemas.insert(command.clone(), shape.schema());
-        let codes: Vec<_> = locked.into_iter().flat_map(|locked| &locked.rejections).collect();
-        let mut unprocessable = vec![reference("schemas", "KeyReused")];
-        if !codes.is_empty() {
-            self.schemas.insert(rejection.clone(), problems::rejection(&codes));
-            unprocessable.insert(0, reference("schemas", &rejection));
-        }
+        let codes = locked.into_iter().flat_map(|locked| &locked.rejections).map(String::as_str);
+        self.schemas.insert(rejection.clone(), problems::rejection(codes));
         let mut responses = problems::of_commands();
         responses.insert("200".to_owned(), ok(&accepts(slice), &reference("schemas", "Accepted")));
         let about =
             "The slice rejects the command, or the idempotency key belongs to another command.";
-        responses.insert(
-            "422".to_owned(),
-            problems::response(about, &json!({ "oneOf": unprocessable })),
-        );
+        responses
+            .insert("422".to_owned(), problems::response(about, &reference("schemas", &rejection)));
         let path = format!("/{context}/{}", slice.name);
         let mut operation = json!({
             "operationId": slice.name,
@@ -156,12 +154,19 @@ impl Document {
     fn view(&mut self, context: &str, definition: &Definition, row: &Value) {
         let view = definition.name;
         let name = view.to_pascal_case();
-        let (row_name, list_name) = (format!("{name}Row"), format!("{name}List"));
-        let of_row = json!({ "id": { "type": "string" }, "row": open(row.clone()), "asOf": reference("schemas", "Checkpoint") });
-        self.schemas.insert(row_name.clone(), object(&of_row, &[]));
-        let items = json!({ "oneOf": [reference("schemas", &row_name), reference("schemas", "ParkedRow")] });
+        let [row_name, shown_name, item_name, list_name] =
+            ["Row", "Shown", "ListItem", "List"].map(|of| format!("{name}{of}"));
+        self.schemas.insert(row_name.clone(), open(row.clone()));
+        let shown = json!({
+            "id": row_id(),
+            "row": reference("schemas", &row_name),
+            "asOf": reference("schemas", "Checkpoint"),
+        });
+        self.schemas.insert(shown_name.clone(), object(&shown, &[]));
+        let item = [reference("schemas", &shown_name), reference("schemas", "ParkedRow")];
+        self.schemas.insert(item_name.clone(), json!({ "anyOf": item }));
         let of_list = json!({
-            "items": { "type": "array", "items": items },
+            "items": { "type": "array", "items": reference("schemas", &item_name) },
             "next": { "type": "string", "description": "What `after` takes for the next page; absent after the last." },
             "asOf": reference("schemas", "Checkpoint"),
         });
@@ -169,7 +174,7 @@ impl Document {
         let waits = WAITS.map(|(name, _)| reference("parameters", name));
         let id = json!({
             "name": "id", "in": "path", "required": true,
-            "schema": { "type": "string", "minLength": 1, "maxLength": ID_BYTES_MAX },
+            "schema": row_id(),
             "description": "The id of the row. It may contain `/`.",
         });
         let of_row = [&[id][..], &waits].concat();
@@ -184,7 +189,7 @@ impl Document {
             "tags": [context],
             "summary": format!("A row of the view {view}."),
             "parameters": of_row,
-            "responses": with(&row_name),
+            "responses": with(&shown_name),
         });
         let of_list = [&LISTS.map(|(name, _)| reference("parameters", name))[..], &waits].concat();
         let mut list = json!({
@@ -282,6 +287,7 @@ fn parameters() -> Map<String, Value> {
         let mut schema = json!({ "type": "string" });
         if let Some(pattern) = pattern {
             schema["pattern"] = pattern.into();
+            schema["maxLength"] = queued::ID_CHARS_MAX.into();
         }
         (key, json!({ "name": name, "in": "header", "schema": schema, "description": about }))
     });
@@ -291,10 +297,10 @@ fn parameters() -> Map<String, Value> {
         let schema = match *name {
             "limit" => whole(1, LIST_MAX.into(), LIST_DEFAULT.into()),
             "wait" => whole(0, WAIT_MAX_MS, WAIT_DEFAULT_MS),
-            "slot" => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
-            "partition" => json!({ "type": "string", "maxLength": BOUNDARY_BYTES_MAX }),
+            "slot" => slot(),
+            "partition" => partition(),
             "prefix" | "from" | "to" => json!({ "type": "string", "maxLength": ID_BYTES_MAX }),
-            "order" => json!({ "type": "string", "enum": ["asc", "desc"], "default": "asc" }),
+            "order" => reference("schemas", "Order"),
             _ => text,
         };
         (*name, json!({ "name": name, "in": "query", "schema": schema, "description": about }))
@@ -303,10 +309,20 @@ fn parameters() -> Map<String, Value> {
     all.map(|(key, parameter)| (key.to_owned(), parameter)).collect()
 }
 
+fn partition() -> Value {
+    json!({ "type": "string", "maxLength": BOUNDARY_BYTES_MAX })
+}
+
+fn slot() -> Value {
+    json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX })
+}
+
+fn row_id() -> Value {
+    json!({ "type": "string", "minLength": 1, "maxLength": ID_BYTES_MAX })
+}
+
 fn common_schemas() -> Map<String, Value> {
-    let whole = json!({ "type": "integer", "minimum": 0 });
-    let event =
-        json!({ "type": { "type": "string" }, "partition": { "type": "string" }, "slot": whole });
+    let event = json!({ "type": { "type": "string" }, "partition": partition(), "slot": slot() });
     let accepted = json!({
         "accepted": { "const": true },
         "events": { "type": "array", "items": reference("schemas", "EventRef") },
@@ -315,11 +331,10 @@ fn common_schemas() -> Map<String, Value> {
             "description": "The idempotency key has been used: these are the events of the first run.",
         },
     });
-    let mut checkpoint = whole;
-    checkpoint["description"] =
-        "A place in the order of all events: what is before it is shown.".into();
+    let about = "A place in the order of all events: what is before it is shown.";
+    let checkpoint = json!({ "type": "integer", "minimum": 0, "description": about });
     let parked = json!({
-        "id": { "type": "string" },
+        "id": row_id(),
         "problem": reference("schemas", "RowProblem"),
         "asOf": reference("schemas", "Checkpoint"),
     });
@@ -328,6 +343,7 @@ fn common_schemas() -> Map<String, Value> {
         ("Accepted", object(&accepted, &["repeated"])),
         ("Checkpoint", checkpoint),
         ("ParkedRow", object(&parked, &[])),
+        ("Order", json!({ "enum": ["asc", "desc"], "default": "asc" })),
     ];
     schemas.map(|(name, schema)| (name.to_owned(), schema)).into_iter().collect()
 }

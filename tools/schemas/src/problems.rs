@@ -16,12 +16,20 @@ struct Answer {
     about: &'static str,
 }
 
+impl Answer {
+    /// Whether the gateway also answers with this status. The function may still have carried out the command.
+    fn is_of_gateway_too(&self) -> bool {
+        matches!(self.status, 413 | 500 | 503 | 504)
+    }
+}
+
 const KEY_REUSED: Answer = Answer {
     status: 422,
     name: "KeyReused",
     kinds: &["key-reused"],
     about: "The idempotency key belongs to another command.",
 };
+const KEY_REUSED_CODE: &str = "IdempotencyKeyReused";
 const MALFORMED: Answer = Answer {
     status: 400,
     name: "Malformed",
@@ -90,20 +98,22 @@ const OF_VIEWS: [Answer; 4] = [
         about: "The view does not show the event yet, is being built, or does not answer. Repeat the request.",
     },
 ];
+/// The name of the schema for a problem of any type.
+pub(crate) const ANY: &str = "Problem";
 /// The name of the gateway's own answers.
 const GATEWAY: &str = "Gateway";
 
 /// The name of the answer to a token without a scope that the operation needs, as a response and as a schema.
 pub(crate) const SCOPE_MISSING: &str = "ScopeMissing";
 
-/// The schema and the response for a token without a needed scope.
-pub(crate) fn scope_missing() -> (Value, Value) {
+/// The schemas and the response for a token without a needed scope.
+pub(crate) fn scope_missing() -> ([(String, Value); 2], Value) {
     let code = json!({ "code": { "const": SCOPE_MISSING } });
     let about = "The token has none of the scopes that the operation names.";
-    let mut response = response(about, &reference("schemas", SCOPE_MISSING));
     // The gateway answers in place of the function if it knows the scopes.
-    response["content"]["application/json"] = json!({ "schema": reference("schemas", GATEWAY) });
-    (problem(403, &["scope-missing"], code, &[]), response)
+    let response = of_both(about, SCOPE_MISSING);
+    let schema = problem(403, &["scope-missing"], code, &[]);
+    ([(SCOPE_MISSING.to_owned(), schema), both(SCOPE_MISSING)], response)
 }
 
 /// The responses that every command has, by status, without success and rejection.
@@ -136,16 +146,14 @@ fn refs<'a>(answers: impl IntoIterator<Item = &'a Answer>) -> Map<String, Value>
 /// The responses to which paths refer.
 pub(crate) fn responses() -> Map<String, Value> {
     let all = OF_COMMANDS.iter().chain(&OF_VIEWS).chain([&OF_QUEUE]).map(|answer| {
-        let mut response = response(answer.about, &reference("schemas", answer.name));
+        let mut response = match answer.is_of_gateway_too() {
+            true => of_both(answer.about, answer.name),
+            false => response(answer.about, &reference("schemas", answer.name)),
+        };
         if matches!(answer.status, 409 | 503) {
             let seconds = json!({ "type": "integer", "minimum": 1 });
             response["headers"]["Retry-After"] =
                 json!({ "description": "Seconds until the next try.", "schema": seconds });
-        }
-        if matches!(answer.status, 413 | 500 | 503 | 504) {
-            // The gateway also answers with these statuses. The function may still have carried out the command.
-            response["content"]["application/json"] =
-                json!({ "schema": reference("schemas", GATEWAY) });
         }
         (answer.name.to_owned(), response)
     });
@@ -162,6 +170,26 @@ pub(crate) fn response(about: &str, schema: &Value) -> Value {
     json!({ "description": about, "content": { "application/problem+json": { "schema": schema } } })
 }
 
+/// A response of the function, a problem with the schema of this name, or of the gateway. Many clients have one type for
+/// a status, the type of the first content. So both contents have one schema.
+fn of_both(about: &str, name: &str) -> Value {
+    let schema = reference("schemas", &or_gateway(name));
+    let mut both = response(about, &schema);
+    both["content"]["application/json"] = json!({ "schema": schema });
+    both
+}
+
+/// The name of the schema that [`both`] makes.
+fn or_gateway(name: &str) -> String {
+    format!("{name}Or{GATEWAY}")
+}
+
+/// The name and the schema of a problem, or of the gateway's answer in its place.
+fn both(name: &str) -> (String, Value) {
+    let schema = json!({ "anyOf": [reference("schemas", name), reference("schemas", GATEWAY)] });
+    (or_gateway(name), schema)
+}
+
 /// The schemas of all problems except rejections.
 pub(crate) fn schemas() -> Map<String, Value> {
     let text = json!({ "type": "string" });
@@ -172,10 +200,10 @@ pub(crate) fn schemas() -> Map<String, Value> {
                 let error = object(&json!({ "field": text, "message": text }), &[]);
                 (json!({ "errors": { "type": "array", "items": error } }), &[])
             }
-            "KeyReused" => (json!({ "code": { "enum": ["IdempotencyKeyReused"] } }), &[]),
+            "KeyReused" => (json!({ "code": { "const": KEY_REUSED_CODE } }), &[]),
             "RowProblem" => (json!({ "id": text, "asOf": place }), &["id", "asOf"]),
             "ViewNotReady" => {
-                let place = json!({ "oneOf": [place, { "type": "null" }] });
+                let place = json!({ "anyOf": [place, { "type": "null" }] });
                 (json!({ "view": text, "asOf": place, "until": place }), &["view", "asOf", "until"])
             }
             _ => (json!({}), &[]),
@@ -183,18 +211,32 @@ pub(crate) fn schemas() -> Map<String, Value> {
         (answer.name.to_owned(), problem(answer.status, answer.kinds, more, optional))
     });
     let gateway = object(&json!({ "message": text }), &[]);
-    all.chain([(GATEWAY.to_owned(), gateway)]).collect()
+    let of_both = OF_COMMANDS.iter().chain(&OF_VIEWS).filter(|answer| answer.is_of_gateway_too());
+    let of_both = of_both.map(|answer| both(answer.name));
+    all.chain(of_both).chain([(GATEWAY.to_owned(), gateway)]).collect()
 }
 
-/// The schema of a rejection with one of these codes.
-pub(crate) fn rejection(codes: &[&String]) -> Value {
+/// The schema of a rejection with one of these codes, and of the answer to a key that belongs to another command. Both
+/// have one status, and the code says which it is.
+pub(crate) fn rejection<'a>(codes: impl Iterator<Item = &'a str>) -> Value {
     let event = reference("schemas", "EventRef");
+    let codes: Vec<_> = codes.chain([KEY_REUSED_CODE]).collect();
     let more = json!({
         "code": { "enum": codes },
         "events": { "type": "array", "items": event, "description": "The events that the rejection left." },
         "repeated": { "const": true, "description": "The answer of the first run under the idempotency key." },
     });
-    problem(422, &["rejected"], more, &["events", "repeated"])
+    problem(422, &["rejected", KEY_REUSED.kinds[0]], more, &["events", "repeated"])
+}
+
+/// The name and the schema of a problem of any type.
+pub(crate) fn any() -> (String, Value) {
+    let text = json!({ "type": "string" });
+    let members = json!({
+        "type": text, "title": text, "status": { "type": "integer" }, "detail": text, "code": text,
+        "events": { "type": "array", "items": reference("schemas", "EventRef") },
+    });
+    (ANY.to_owned(), object(&members, &["code", "events"]))
 }
 
 /// The schema of a problem document with these members besides the common ones.

@@ -8,37 +8,51 @@ use crate::problems;
 /// The name of the schema for the state of a queued command.
 const QUEUED: &str = "QueuedCommand";
 
+/// The tag of the operations.
+const TAG: &str = "queue";
+
+/// The longest id of a command.
+pub(crate) const ID_CHARS_MAX: usize = 128;
+
+/// The tag, with what it is for.
+pub(crate) fn tag() -> Value {
+    json!({ "name": TAG, "description": "Gives a command without waiting for it, and asks what became of it." })
+}
+
 /// The name and the schema for the state of a queued command.
 pub(crate) fn schema() -> (String, Value) {
-    let (text, time) =
-        (json!({ "type": "string" }), json!({ "type": "string", "format": "date-time" }));
+    let time = json!({ "type": "string", "format": "date-time" });
     let members = json!({
-        "commandId": text,
+        "commandId": { "type": "string", "maxLength": ID_CHARS_MAX },
         "slice": { "type": "string", "description": "The slice, as `<context>/<slice>`." },
         "queuedAt": time,
         "state": {
             "enum": ["pending", "accepted", "rejected", "failed"],
-            "description": "A command that `failed` had no answer after several tries. People may try it again.",
+            "description": "A command that `failed` had no answer after several tries, and `problem` says why. People may \
+                            try it again.",
         },
         "answer": {
-            "type": "object",
+            "anyOf": [reference("schemas", "Accepted"), reference("schemas", problems::ANY)],
             "description": "What the slice has answered, of a command that is accepted or rejected.",
         },
         "tries": { "type": "integer", "minimum": 1, "description": "How often it had no answer." },
         "firstFailed": time,
-        "problem": { "type": "object", "description": "Why it had no answer the last time." },
+        "problem": reference("schemas", problems::ANY),
     });
     (QUEUED.to_owned(), object(&members, &["answer", "tries", "firstFailed", "problem"]))
 }
 
 /// The paths of the queue. If any operation asks tokens for scopes, these may ask too.
 pub(crate) fn paths(headers: &[Value], has_scopes: bool) -> Map<String, Value> {
-    let part = |name: &str, about: &str| {
-        let schema = json!({ "type": "string", "minLength": 1 });
+    let part = |name: &str, chars_max: Option<usize>, about: &str| {
+        let mut schema = json!({ "type": "string", "minLength": 1 });
+        if let Some(max) = chars_max {
+            schema["maxLength"] = max.into();
+        }
         json!({ "name": name, "in": "path", "required": true, "schema": schema, "description": about })
     };
-    let context = part("context", "The context of the slice.");
-    let slice = part("slice", "The slice.");
+    let context = part("context", None, "The context of the slice.");
+    let slice = part("slice", None, "The slice.");
     let known = |about: &str| {
         let content = json!({ "application/json": { "schema": reference("schemas", QUEUED) } });
         json!({ "description": about, "content": content })
@@ -62,6 +76,7 @@ pub(crate) fn paths(headers: &[Value], has_scopes: bool) -> Map<String, Value> {
     let parameters = [&[context, slice][..], headers].concat();
     let give = json!({
         "operationId": "queue-command",
+        "tags": [TAG],
         "summary": "Puts a command into the queue, and does not wait until it is carried out.",
         "parameters": parameters,
         "requestBody": {
@@ -75,11 +90,14 @@ pub(crate) fn paths(headers: &[Value], has_scopes: bool) -> Map<String, Value> {
     });
     let id = part(
         "id",
+        // Each character of the id can become three.
+        Some(3 * ID_CHARS_MAX),
         "The id of the command: its `Idempotency-Key`, or the `commandId` of the answer. It is percent-encoded, and \
          then encoded once more as a part of the path, because the gateway decodes the path. `Location` has it so.",
     );
     let ask = json!({
         "operationId": "get-command",
+        "tags": [TAG],
         "summary": "Says what became of a command that was put into the queue, to the caller who gave it.",
         "parameters": [id],
         "responses": asked,

@@ -46,7 +46,10 @@ fn stack() -> Stack {
         log: LogKind::Dcb,
         event_types: vec!["RoomBooked".into()],
         origins: Vec::new(),
-        slices: vec![slice("book-room", "Books a room."), slice("tidy-up", "")],
+        slices: vec![
+            slice("book-room", "Books a room."),
+            slice("tidy-up", "Tidies up.</script><!--"),
+        ],
         dues: Vec::new(),
         views: vec![Definition::of::<Bookings>()],
         reactors: Vec::new(),
@@ -123,7 +126,14 @@ fn a_command_has_its_shape_its_codes_and_its_answers_and_a_view_its_rows() {
     let schemas = &document["components"]["schemas"];
     assert_eq!(schemas["BookRoomCommand"]["additionalProperties"], false);
     let codes = &schemas["BookRoomRejection"]["properties"]["code"]["enum"];
-    assert_eq!(*codes, json!(["HallClosed", "RoomTaken"]));
+    assert_eq!(*codes, json!(["HallClosed", "RoomTaken", "IdempotencyKeyReused"]));
+    // Both contents have one schema, because many clients know only one of them.
+    let unavailable = &document["components"]["responses"]["Unavailable"]["content"];
+    let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
+    let both = json!({ "schema": reference("UnavailableOrGateway") });
+    assert_eq!(*unavailable, json!({ "application/json": both, "application/problem+json": both }));
+    let parts = ["Unavailable", "Gateway"].map(reference);
+    assert_eq!(schemas["UnavailableOrGateway"], json!({ "anyOf": parts }));
     let statuses: Vec<_> = book["responses"].as_object().expect("answers").keys().collect();
     let expected = ["200", "400", "403", "409", "413", "422", "500", "503", "504", "default"];
     assert_eq!(statuses, expected);
@@ -134,8 +144,8 @@ fn a_command_has_its_shape_its_codes_and_its_answers_and_a_view_its_rows() {
     // A slice that rejects nothing, and asks for no scope.
     let tidy_up = &document["paths"]["/rooms/tidy-up"]["post"];
     assert_eq!((tidy_up.get("security"), tidy_up["responses"].get("403")), (None, None));
-    let problems = &tidy_up["responses"]["422"]["content"]["application/problem+json"]["schema"];
-    assert_eq!(*problems, json!({ "oneOf": [{ "$ref": "#/components/schemas/KeyReused" }] }));
+    let codes = &schemas["TidyUpRejection"]["properties"]["code"]["enum"];
+    assert_eq!(*codes, json!(["IdempotencyKeyReused"]));
     let free = &document["paths"]["/halls/{hall}/free"]["get"];
     let places = [0, 1].map(|n| (&free["parameters"][n]["name"], &free["parameters"][n]["in"]));
     assert_eq!(places, [(&json!("hall"), &json!("path")), (&json!("beds"), &json!("query"))]);
@@ -150,7 +160,7 @@ fn a_command_has_its_shape_its_codes_and_its_answers_and_a_view_its_rows() {
         "/rooms/tidy-up",
     ];
     assert_eq!(paths, expected);
-    assert_eq!(schemas["RoomBookingsRow"]["properties"]["row"], json!({ "type": "boolean" }));
+    assert_eq!(schemas["RoomBookingsRow"], json!({ "type": "boolean" }));
 }
 
 #[test]
@@ -185,4 +195,15 @@ fn each_version_of_a_type_is_a_message() {
         messages["rooms.odd_name"]["headers"]["properties"]["detail-type"]["const"],
         "odd/name"
     );
+}
+
+#[test]
+fn no_text_of_the_document_ends_its_element_of_the_page() {
+    let page = contract().page("").html;
+    let (_, rest) = page
+        .split_once(r#"<script type="application/json" id="openapi">"#)
+        .expect("it has the document");
+    let (document, _) = rest.split_once("</script>").expect("it ends");
+    assert!(!document.contains('<'), "{document}");
+    assert_eq!(serde_json::from_str::<Value>(document).expect("JSON"), contract().openapi());
 }

@@ -13,7 +13,7 @@ use crate::{OF_A_SLICE, batch, forward, line, run, span};
 
 static ROTEL: PipProgram = PipProgram {
     tests: "spans at a collector of others",
-    package: "rotel==0.0.1a15",
+    packages: &["rotel==0.0.1a15"],
     file: "rotel/rotel-agent",
     required: "RINGFENCE_REQUIRE_COLLECTOR",
     folder: env!("CARGO_TARGET_TMPDIR"),

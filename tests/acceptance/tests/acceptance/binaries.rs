@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::SHOP;
-use crate::contract::check_answers;
+use crate::contract::{check_answers, check_python};
 
 /// A stack of this repository with a new folder.
 pub(crate) async fn start(folder: &str) -> (RunningStack, TempDir) {
@@ -47,6 +47,11 @@ async fn the_walk_through_the_shop_succeeds() {
         "OrderCancelled orderId:ord-9/5",
     ];
     assert!(lines.windows(expected.len()).any(|found| found == expected), "{trace}");
+    let token =
+        |scopes: &[&str]| run(&[&["token", "--sub", "eve"], scopes].concat()).trim().to_owned();
+    let token_of_orders = token(&["--scope", "ordering/write", "--scope", "ordering/read"]);
+    check_python(stack.api(), &token_of_orders, &token(&[]));
+
     // The walk has moved the stack's clock, and so does the command. Nothing is ahead of it.
     assert_eq!(run(&["due", "--in", "10m"]), "0 took effect, 0 left\n");
     let verified = run(&["verify"]);

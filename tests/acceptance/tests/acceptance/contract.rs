@@ -1,12 +1,15 @@
 //! Compares the documents of the API with the schemas of OpenAPI and AsyncAPI, and samples and answers with the
-//! documents. Also compiles a client in TypeScript from one document.
+//! documents. Also makes clients in TypeScript and Python from one document. `scripts/go-client-check` makes one in Go.
 
+use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::LazyLock;
 
 use ringfence_core::Slice;
-use ringfence_harness::{Driver, NodeProgram};
+use ringfence_harness::{Driver, NodeProgram, PipProgram};
 use ringfence_local::workspace_root;
 use ringfence_stack::{MemberList, Members, Visitor};
 use serde_json::{Value, json};
@@ -22,6 +25,38 @@ static NODE: NodeProgram = NodeProgram::new(
     concat!(env!("CARGO_MANIFEST_DIR"), "/client"),
     concat!(env!("CARGO_TARGET_TMPDIR"), "/client"),
 );
+
+static PYTHON: PipProgram = PipProgram {
+    tests: "a client in Python",
+    packages: &[
+        "openapi-python-client==0.29.1",
+        "annotated-doc==0.0.7",
+        "annotated-types==0.8.0",
+        "anyio==4.16.0",
+        "attrs==26.1.0",
+        "certifi==2026.10.19.post1",
+        "h11==0.16.0",
+        "httpcore==1.0.9",
+        "httpx==0.28.1",
+        "idna==3.20",
+        "Jinja2==3.1.6",
+        "markdown-it-py==4.3.0",
+        "MarkupSafe==3.0.4",
+        "mdurl==0.1.2",
+        "pydantic==2.14.4",
+        "pydantic_core==2.50.5",
+        "Pygments==2.21.0",
+        "rich==15.0.0",
+        "ruamel.yaml==0.19.1",
+        "shellingham==1.5.4",
+        "typer==0.27.3",
+        "typing_extensions==4.16.0",
+        "typing-inspection==0.4.5",
+    ],
+    file: "bin/openapi-python-client",
+    required: "RINGFENCE_REQUIRE_PYTHON",
+    folder: env!("CARGO_TARGET_TMPDIR"),
+};
 
 /// A document of the stack in this folder.
 fn document(folder: &str, name: &str) -> PathBuf {
@@ -94,6 +129,46 @@ pub(crate) async fn check_client(api: &str) {
     });
     let came = ask("run", json!({ "api": api })).await;
     assert!(came.as_ref().is_none_or(|came| *came == expected), "{came:#?}");
+}
+
+/// Makes a client of the shop in Python, which sends commands of eve to this API and reads each kind of answer. It gets
+/// a token with the scopes of orders, and one without a scope. The API knows the product `p-1`.
+pub(crate) fn check_python(api: &str, token: &str, weak_token: &str) {
+    let Some(program) = PYTHON.path() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let packages = [program.ancestors().nth(2).unwrap(), folder.path()];
+    let packages = env::join_paths(packages).unwrap();
+    let python = |arguments: &[&OsStr]| {
+        let mut python = Command::new("python3");
+        let python =
+            python.args(arguments).env("PYTHONPATH", &packages).env("no_proxy", "127.0.0.1");
+        let output = python.output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        output.stdout
+    };
+    let (document, made) = (document(SHOP, "openapi"), folder.path().join("shop"));
+    let generate = ["-m", "openapi_python_client", "generate", "--meta", "none", "--path"];
+    let to = ["--output-path".as_ref(), made.as_os_str()];
+    python(&[&generate.map(OsStr::new)[..], &[document.as_os_str()], &to].concat());
+    let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("client");
+    let read = python(&[
+        client.join("client.py").as_os_str(),
+        api.as_ref(),
+        token.as_ref(),
+        weak_token.as_ref(),
+    ]);
+    let read: Value = serde_json::from_slice(&read).unwrap();
+    assert_eq!(read, json_of(&client.join("answers.json")));
+}
+
+/// The page of the API has Swagger UI. For a newer one, change `package.json` and the lock file, and run this with
+/// `UPDATE=1`.
+#[tokio::test]
+async fn the_copy_of_swagger_ui_is_the_package() {
+    let update = env::var_os("UPDATE").is_some();
+    let folder = workspace_root().join("tools/schemas/swagger-ui");
+    check("copy", json!({ "package": "swagger-ui-dist", "folder": folder, "update": update }))
+        .await;
 }
 
 #[tokio::test]

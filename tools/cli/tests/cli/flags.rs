@@ -28,6 +28,9 @@ fn the_api_is_a_document() {
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["openapi"], "3.1.0");
     assert!(document["paths"]["/catalog/pack-parcel"]["post"].is_object(), "{document:#}");
+    let output = ringfence().args(["api", "--html"]).output().unwrap();
+    let page = String::from_utf8(output.stdout).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("/catalog/pack-parcel"));
     // Nobody reads the output, as after the last line of `| head`.
     let mut unread = ringfence();
     unread.args(["api", "--openapi"]).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -85,7 +88,7 @@ fn wrong_flags_are_named() {
             "replay bus --index-table i --view-table v --bus b --name a --as-new --until 9",
             "--from <CHECKPOINT>",
         ),
-        ("api", "<--openapi|--asyncapi>"),
+        ("api", "<--openapi|--html|--asyncapi>"),
         ("schema --cdk --terraform", "cannot be used with"),
         ("schema --legacy", "<--cloudformation|--terraform|--cdk>"),
         ("api --asyncapi", "there is no folder schemas here"),

@@ -11,7 +11,7 @@ use crate::data::{export, of_all_logs};
 
 pub(crate) static DUCKDB: PipProgram = PipProgram {
     tests: "an export asked in SQL",
-    package: "duckdb-cli==1.5.6",
+    packages: &["duckdb-cli==1.5.6"],
     file: "duckdb_cli/duckdb",
     required: "RINGFENCE_REQUIRE_DUCKDB",
     folder: env!("CARGO_TARGET_TMPDIR"),

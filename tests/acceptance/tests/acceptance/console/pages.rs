@@ -8,12 +8,11 @@ use super::browser::Browser;
 use super::site::Site;
 
 /// The pages of the shop.
-pub(crate) const ALL: [&str; 10] = [
+pub(crate) const ALL: [&str; 9] = [
     "/events",
     "/events/1",
     "/trouble",
     "/slices",
-    "/api",
     "/slices/ordering/place-order?f.orderId=o-1&f.productIds=mug",
     "/boundary?id=productId%3Amug",
     "/views",
@@ -110,6 +109,19 @@ pub(crate) async fn trouble_shows_the_routes_and_health_what_is_kept(
     browser.follow("Health").await;
     browser.until("document.querySelector('main').innerText.includes('It keeps nothing.')").await;
     browser.follow("Events").await;
+    browser.until("document.querySelector('h1').innerText === 'Events'").await;
+}
+
+/// Nothing of the page comes from elsewhere: its policy allows no request, and it works.
+pub(crate) async fn the_api_is_shown_by_one_file(browser: &Browser, site: &Site) {
+    browser.open(&site.url("/api")).await;
+    browser.find("[data-path='/ordering/place-order'] a").await.click().await;
+    browser.until("document.querySelector('main').innerText.includes('NotTheCustomer')").await;
+    let loaded = "performance.getEntriesByType('resource').map(file => file.name)";
+    assert_eq!(browser.value::<Vec<String>>(loaded).await, [""; 0]);
+    let asked = "fetch('/').then(() => 'answered', error => error.name)";
+    assert_eq!(browser.value::<String>(asked).await, "TypeError", "the policy allows no request");
+    browser.follow("Console").await;
     browser.until("document.querySelector('h1').innerText === 'Events'").await;
 }
 
