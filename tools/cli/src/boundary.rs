@@ -10,8 +10,8 @@ use futures::TryStreamExt;
 use ringfence_aggregate_log::{AggregateKey, Range};
 use ringfence_aws::Clock;
 use ringfence_core::{
-    Access, Boundary, BoundaryId, Catalog, Clause, Consistency, Envelope, Page, Plan, Query,
-    QueryItem, Read, Reading, SequencedEvent,
+    Access, Boundary, BoundaryId, Catalog, Clause, Consistency, Envelope, Page, Plan, PlanError,
+    Query, QueryItem, Read, Reading, SequencedEvent,
 };
 use ringfence_dcb_log::BoundaryStanding;
 use ringfence_document_log::{Direction, DocumentError, StreamName};
@@ -177,8 +177,11 @@ pub async fn look(
 async fn of_query(lists: &Lists, logs: &StackLogs, item: QueryItem, limit: u32) -> Result<Look> {
     let catalog = &lists.stack.catalog;
     let whole = part_of_partition(&item, catalog);
-    let reading = Reading::new(&Query { items: vec![item] }, catalog)
-        .map_err(|error| whole.map_or_else(|| error.into(), Error::msg))?;
+    let reading = Reading::new(&Query { items: vec![item] }, catalog);
+    let reading = reading.map_err(|error| match (whole, &error) {
+        (Some(whole), PlanError::NoRoute { .. }) => Error::msg(whole),
+        _ => error.into(),
+    })?;
     ensure!(!reading.scan, "no decision reads this type alone, so it is not a boundary");
     of_plan(lists, logs, reading.plan, limit).await
 }
