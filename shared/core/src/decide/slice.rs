@@ -185,6 +185,7 @@ pub enum Callers {
 /// # Panics
 /// The slice has scopes and no route. In a `const` block the compiler says so.
 #[must_use]
+#[track_caller]
 pub const fn route_scopes<S: Slice>() -> Option<&'static [&'static str]> {
     match S::CALLERS {
         Callers::Owners | Callers::Anybody => Some(S::SCOPES),

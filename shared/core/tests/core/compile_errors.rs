@@ -78,9 +78,7 @@ fn line(line: &str) -> String {
         line.trim_start_matches(|letter: char| letter.is_ascii_digit()).trim_start();
     let line = if without_number.starts_with('|') { without_number } else { line };
     let line = match line.split_once(".rs:") {
-        Some((path, _)) if line.starts_with("-->") || line.starts_with(":::") => {
-            format!("{path}.rs")
-        }
+        Some((path, _)) if line.starts_with("-->") => format!("{path}.rs"),
         _ if line.starts_with("and ") && line.ends_with(" others") => "and others".to_owned(),
         _ => line.to_owned(),
     };
