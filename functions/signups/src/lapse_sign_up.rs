@@ -50,6 +50,7 @@ impl State for Open {
 
 impl Slice for LapseSignUp {
     const NAME: &'static str = "lapse-sign-up";
+    const CALLERS: Callers = Callers::Nobody;
     type Context = Signups;
     type State = Open;
     type Writes = SignUpLapsed;

@@ -127,7 +127,9 @@ pub use decide::due::{Due, DueRow};
 pub use decide::handle::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
 pub use decide::on_log::{OnEvents, OnLog};
 pub use decide::once::events_are_record;
-pub use decide::slice::{Cause, Command, Context, LogOf, ReadsOf, Slice, TopicEvent};
+pub use decide::slice::{
+    Callers, Cause, Command, Context, LogOf, ReadsOf, Slice, TopicEvent, route_scopes,
+};
 pub use error::{Change, Conflict, LogError, StoreError, chain};
 pub use limits::{
     ACTIONS_MAX, EVENT_BYTES_MAX, LimitExceeded, LimitKind, SNAPSHOT_BYTES_MAX,
@@ -166,9 +168,9 @@ pub use visible::{visible, visible_lines};
 /// Names for the files of slices and contexts.
 pub mod prelude {
     pub use crate::{
-        Catalog, CatalogError, Cause, Command, CommandContext, Context, Current, Due, Event,
-        FieldError, Fields, Lane, Never, NewEvent, Principal, Reads, Slice, Snapshots, State,
-        TopicEvent, Writes, events,
+        Callers, Catalog, CatalogError, Cause, Command, CommandContext, Context, Current, Due,
+        Event, FieldError, Fields, Lane, Never, NewEvent, Principal, PrincipalKind, Reads, Slice,
+        Snapshots, State, TopicEvent, Writes, events,
         kit::{Case, DueCase, case, given, id},
     };
 }

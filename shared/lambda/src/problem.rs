@@ -74,6 +74,12 @@ impl Problem {
             .with(json!({ "code": "ScopeMissing" }))
     }
 
+    /// 404: no slice has the path of the request, or callers do not give its commands.
+    pub fn slice_not_found() -> Self {
+        let detail = "no slice takes commands of callers at this path".to_owned();
+        Self::new(404, "slice-not-found", "There is no such slice", detail)
+    }
+
     /// 413: more than an event or a transaction can hold.
     pub fn too_large(detail: String) -> Self {
         Self::new(413, "too-large", "The command is too large", detail)

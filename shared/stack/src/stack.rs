@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use ringfence_core::{
     Catalog, CatalogError, Catalogs, Cause, Context, Due, Lane, LogKind, LogName, LogOf, Name,
-    Reads, ReadsOf, Slice, Writes, events_are_record,
+    Reads, ReadsOf, Slice, Writes, events_are_record, route_scopes,
 };
 use ringfence_log::{Log, Sourced, Sources};
 use ringfence_reactors::Reactor;
@@ -91,8 +91,9 @@ pub struct SliceInfo {
     pub reacts_to: &'static [Cause],
     /// It reacts to them in this order; `None` if the EventTopic delivers them.
     pub order: Option<Lane>,
-    /// Its scopes. A token needs one of them.
-    pub scopes: &'static [&'static str],
+    /// The scopes of its route, of which a token needs one; `None` if it has no route, because callers do not give its
+    /// commands.
+    pub scopes: Option<&'static [&'static str]>,
     /// Whether an item is the record of its commands with an idempotency key. It is computed when it is needed.
     pub has_item: fn() -> bool,
 }
@@ -229,7 +230,7 @@ impl Visitor for Found {
             writes: writes.collect(),
             reacts_to: S::REACTS_TO,
             order: S::ORDER,
-            scopes: S::SCOPES,
+            scopes: const { route_scopes::<S>() },
             has_item: has_item::<S>,
         });
     }

@@ -97,14 +97,15 @@ impl GivenEvents {
         assert_same(format!("the rows of {}", V::NAME), &expected.collect::<Value>(), &found);
     }
 
-    /// This principal sees exactly the rows of the view with these ids; panics otherwise.
+    /// This principal sees exactly the rows of the view with these ids; panics otherwise. The text of a principal,
+    /// `"jwt:main:ada"`, has no scopes; [`Principal::with_scopes`] adds those that the view's rule looks at.
     #[track_caller]
     pub fn then_visible<V: View>(
         self,
-        principal: &str,
+        principal: impl Into<Principal>,
         ids: impl IntoIterator<Item = &'static str>,
     ) {
-        let (view, principal) = (Definition::of::<V>(), Principal::from(principal));
+        let (view, principal) = (Definition::of::<V>(), principal.into());
         let rows = self.rows::<V>();
         let rows = rows.as_object().expect("an object").iter();
         let visible = rows.filter(|(id, row)| view.sees(&principal, id, Some(row)));

@@ -34,7 +34,7 @@ fn price_in_cents(mut data: Fields) -> Result<Fields, FieldError> {
 }
 
 fn has_a_currency(mut data: Fields) -> Result<Fields, FieldError> {
-    data.default("currency", "EUR");
+    data.default("currency", "EUR")?;
     Ok(data)
 }
 

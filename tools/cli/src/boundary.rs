@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use clap::Args;
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{AggregateKey, Range};
 use ringfence_aws::Clock;
 use ringfence_core::{
-    Access, Boundary, BoundaryId, Clause, Consistency, Envelope, Page, Plan, Query, QueryItem,
-    Read, Reading, SequencedEvent,
+    Access, Boundary, BoundaryId, Catalog, Clause, Consistency, Envelope, Page, Plan, PlanError,
+    Query, QueryItem, Read, Reading, SequencedEvent,
 };
 use ringfence_dcb_log::BoundaryStanding;
 use ringfence_document_log::{Direction, DocumentError, StreamName};
@@ -34,11 +34,13 @@ const CONFLICTS_MAX: usize = 20;
 #[derive(Args)]
 #[command(after_help = "\
 A tag is KEY:VALUE; several tags select the events that have all of them. The name of a partition works too, as events
-and conflicts show it: <context>#<id> for a stream of the aggregate log, <context>-<id> for one of the document log.
+and conflicts show it: KEY+KEY:VALUE/VALUE for a partition of two tags, <context>#<id> for a stream of the aggregate
+log, <context>-<id> for one of the document log.
 $type:<TYPE> is a type that decisions read without tags.
 
 Examples:
   ringfence boundary productId:p-1
+  ringfence boundary orderId+parcelId:o-1/p-1
   ringfence boundary --stack ringfence-dev courseId:c-1 studentId:s-1 --json")]
 pub(crate) struct Arguments {
     /// The tags, or the name of a partition.
@@ -178,9 +180,34 @@ pub async fn look(
 }
 
 async fn of_query(lists: &Lists, logs: &StackLogs, item: QueryItem, limit: u32) -> Result<Look> {
-    let reading = Reading::new(&Query { items: vec![item] }, &lists.stack.catalog)?;
+    let catalog = &lists.stack.catalog;
+    let whole = part_of_partition(&item, catalog);
+    let reading = Reading::new(&Query { items: vec![item] }, catalog);
+    let reading = reading.map_err(|error| match (whole, &error) {
+        (Some(whole), PlanError::NoRoute { .. }) => Error::msg(whole),
+        _ => error.into(),
+    })?;
     ensure!(!reading.scan, "no decision reads this type alone, so it is not a boundary");
     of_plan(lists, logs, reading.plan, limit).await
+}
+
+/// Says how to name a partition of several tags, if these are only some of its tags.
+fn part_of_partition(item: &QueryItem, catalog: &Catalog) -> Option<String> {
+    catalog.schemas().find_map(|schema| {
+        let keys = schema.tags.iter().filter(|tag| tag.partition).map(|tag| &*tag.key);
+        let keys: Vec<_> = keys.collect();
+        let is_part = item.tags.iter().all(|tag| keys.contains(&&*tag.key));
+        (is_part && item.tags.len() < keys.len()).then(|| {
+            let values = vec!["…"; keys.len()].join(&schema.separator.to_string());
+            format!(
+                "a partition of {} has {} tags: give each, {}:…, or the name of the partition, {}:{values}",
+                schema.name,
+                keys.len(),
+                keys.join(":… "),
+                keys.join("+")
+            )
+        })
+    })
 }
 
 async fn of_plan(lists: &Lists, logs: &StackLogs, plan: Plan, limit: u32) -> Result<Look> {

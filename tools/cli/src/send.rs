@@ -1,11 +1,11 @@
 //! `ringfence send`: sends a command to a slice.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::process::ExitCode;
 use std::{fs, io};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args;
 use ringfence_new::near;
 use ringfence_stack::{ContextInfo, SliceInfo, Stack};
@@ -42,23 +42,27 @@ pub(crate) struct Arguments {
 
 pub(crate) async fn send(arguments: &Arguments, stack: &Stack) -> Result<ExitCode> {
     let Arguments { slice, data, key, by_queue, api, token } = arguments;
-    check(slice, stack)?;
+    let scopes = route(slice, stack)?;
     let path = if *by_queue { format!("commands/{slice}") } else { slice.clone() };
     let key = key.iter().map(|key| (IDEMPOTENCY_KEY, &**key));
     let api = Api::at(api, token.as_deref()).await?;
     let answer = api.post(&path, &text(data)?, &key.collect::<Vec<_>>()).await?;
     say!("{}", answer.document);
-    if let Some(why) = refused(&answer, scopes(slice, stack), token.is_some()) {
+    if let Some(why) = refused(&answer, scopes, token.is_some()) {
         remark!("{why}");
     }
     Ok(answer.code())
 }
 
-/// The scopes that a slice requires.
-pub(crate) fn scopes(slice: &str, stack: &Stack) -> &'static [&'static str] {
-    let mut slices = stack.slices();
-    let found = slices.find(|(context, of)| slice == format!("{}/{}", context.name, of.name));
-    found.map_or(&[], |(_, slice)| slice.scopes)
+/// The scopes of a slice's route.
+fn route(slice: &str, stack: &Stack) -> Result<&'static [&'static str]> {
+    let SliceInfo { name, scopes, .. } = find(slice, stack)?;
+    scopes.with_context(|| {
+        format!(
+            "{slice} has no route, because its CALLERS are Nobody: invoke the function {name} with the command, such as by \
+             `sam remote invoke`"
+        )
+    })
 }
 
 /// Why the API refused a command before the slice saw it. API Gateway says it in a header, or not at all.
@@ -105,14 +109,16 @@ pub fn text(data: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Fails if no context has the slice.
-pub(crate) fn check(slice: &str, stack: &Stack) -> Result<()> {
-    let name =
-        |(context, slice): (&ContextInfo, &SliceInfo)| format!("{}/{}", context.name, slice.name);
-    let known: Vec<_> = stack.slices().map(name).collect();
-    let known: BTreeSet<_> = known.iter().map(String::as_str).collect();
-    ensure!(known.contains(slice), "no context has the slice {slice}{}", near(slice, &known));
-    Ok(())
+/// The slice of this name.
+///
+/// # Errors
+/// No context has it.
+pub(crate) fn find<'s>(slice: &str, stack: &'s Stack) -> Result<&'s SliceInfo> {
+    let name = |context: &ContextInfo, of: &SliceInfo| format!("{}/{}", context.name, of.name);
+    let all: BTreeMap<_, _> = stack.slices().map(|(context, of)| (name(context, of), of)).collect();
+    let known = || all.keys().map(String::as_str).collect();
+    let found = all.get(slice).copied();
+    found.with_context(|| format!("no context has the slice {slice}{}", near(slice, &known())))
 }
 
 #[test]

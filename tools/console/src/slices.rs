@@ -26,6 +26,8 @@ const CORRELATION_ID: &str = "x-correlation-id";
 const LINE_TIME: Duration = Duration::from_secs(3);
 /// The pause between two searches.
 const LINE_PAUSE: Duration = Duration::from_millis(100);
+/// Why a command can't be sent.
+const NO_ROUTE: &str = "Callers do not give this command: the slice has no route.";
 /// The parameter for a dry run.
 const EXPLAIN: &str = "explain";
 /// The parameter with the idempotency key.
@@ -101,6 +103,7 @@ pub(crate) async fn send(
 ) -> Result<Markup, Problem> {
     let of = Of::find(&site, &context, &slice)?;
     let below = match command::json(&(of.of.command)(), &parameters) {
+        _ if of.slice.scopes.is_none() => Below::Failed(NO_ROUTE.to_owned()),
         Err(wrong) => Below::Failed(wrong),
         Ok(command) => post(&site, &of.of.name, &command, key(&parameters))
             .await
@@ -197,7 +200,8 @@ impl<'a> Of<'a> {
                 label { "Idempotency key (may be empty)" input name=(KEY) value=(key(form)) size="40"; }
                 div.buttons {
                     button name=(EXPLAIN) value="yes" { "Explain" }
-                    @if site.may_write { button formmethod="post" { "Send" } }
+                    @if self.slice.scopes.is_none() { span.note { (NO_ROUTE) } }
+                    @else if site.may_write { button formmethod="post" { "Send" } }
                     @else { span.note { "To send commands, start the console with --write." } }
                 }
             }
@@ -246,9 +250,9 @@ impl<'a> Of<'a> {
                             Some(Lane::Tag(key)) => { p.note { "one after another for each " (key) "." } }
                         }
                     }
-                    @if !scopes.is_empty() {
+                    @if let Some(scopes) = scopes.filter(|scopes| !scopes.is_empty()) {
                         p.note { "A token needs one of the scopes" }
-                        ul { @for scope in *scopes { li { (scope) } } }
+                        ul { @for scope in scopes { li { (scope) } } }
                     }
                 }
                 div {

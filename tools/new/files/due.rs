@@ -46,6 +46,7 @@ impl State for __Slice__State {
 
 impl Slice for __Slice__ {
     const NAME: &'static str = "__slice__";
+    const CALLERS: Callers = Callers::Nobody;
     type Context = __Context__;
     type State = __Slice__State;
     type Writes = __Event__;

@@ -104,7 +104,8 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
     if begin.is_some() {
         plan.edit(&lib, |text| add_member(text, "due", &member))?;
     }
-    write_samples(plan, slice, &values, cause.as_ref())
+    let has_route = !plan.read(&file)?.contains("CALLERS: Callers = Callers::Nobody");
+    write_samples(plan, slice, &values, cause.as_ref(), has_route)
 }
 
 /// Fails if the name of the slice's binary or its id in the template is taken. Cargo builds all binaries into one
@@ -231,7 +232,8 @@ fn write_source(
     if let Some(Cause { context, event_type, field, in_payload, .. }) = cause {
         reacts = format!(
             "    const REACTS_TO: &'static [Cause] =\n        \
-             &[Cause::named(\"{context}\", \"{event_type}\")];"
+             &[Cause::named(\"{context}\", \"{event_type}\")];\n    \
+             const CALLERS: Callers = Callers::Nobody;"
         );
         let command = if *in_payload {
             declared = format!(
@@ -280,14 +282,17 @@ fn write_samples(
     slice: &str,
     values: &[(&str, &str)],
     cause: Option<&Cause>,
+    has_route: bool,
 ) -> Result<()> {
     let folder = format!("events/{slice}");
     let direct = format!("{folder}/direct.json");
     plan.create(&direct, &fill("{\n  \"__idJson__\": \"one\"\n}\n", values));
-    let command: Value = serde_json::from_str(&plan.read(&direct)?).context(direct)?;
-    let body = json!(command.to_string()).to_string();
-    let http = fill(include_str!("../files/http.json"), &[("body", &*body)]);
-    plan.create(&format!("{folder}/http.json"), &fill(&http, values));
+    if has_route {
+        let command: Value = serde_json::from_str(&plan.read(&direct)?).context(direct)?;
+        let body = json!(command.to_string()).to_string();
+        let http = fill(include_str!("../files/http.json"), &[("body", &*body)]);
+        plan.create(&format!("{folder}/http.json"), &fill(&http, values));
+    }
     if let Some(Cause { context, event_type, field, in_payload, partition }) = cause {
         let field =
             if *in_payload { format!("\n      \"{field}\": \"one\"\n    ") } else { String::new() };

@@ -140,7 +140,7 @@ fn with_tokens(template: &str) -> Result<String> {
                   DefaultAuthorizer: AWS_IAM\n";
     let flow = "      Auth: { Authorizers: { Jwt: { JwtConfiguration: { issuer: !Ref JwtIssuer, audience: !Ref JwtAudience }, \
                 IdentitySource: $request.header.Authorization } }, DefaultAuthorizer: Jwt }\n";
-    let routes = ["/shop/offer-product", "/shop/take-order", "/shop/ship-order"];
+    let routes = ["/shop/offer-product", "/shop/take-order"];
     let routes = routes.map(|path| (path, "shop/write"));
     let views = ["\"/{view}\"", "\"/{view}/{id+}\""].map(|path| (path, "shop/read"));
     let scopes = routes.into_iter().chain(views).map(|(path, scope)| {

@@ -19,15 +19,16 @@ impl Contract {
     #[must_use]
     pub fn openapi(&self) -> Value {
         let views = self.stack.views();
-        let slices = self.stack.slices().map(|(_, slice)| slice.scopes);
+        let slices = self.stack.slices().filter_map(|(_, slice)| slice.scopes);
         let has_scopes =
             slices.chain(views.iter().map(|view| view.scopes)).any(|it| !it.is_empty());
         let mut document = Document { paths: Map::new(), schemas: problems::schemas(), has_scopes };
         document.schemas.extend(common_schemas());
         for (context, slice) in self.stack.slices() {
+            let Some(scopes) = slice.scopes else { continue };
             let command =
                 self.locks.get(context.name).and_then(|lock| lock.commands.get(slice.name));
-            document.command(context.name, slice, command);
+            document.command(context.name, slice, scopes, command);
         }
         for context in &self.stack.contexts {
             for view in &context.views {
@@ -120,7 +121,13 @@ impl Document {
         whole
     }
 
-    fn command(&mut self, context: &str, slice: &SliceInfo, locked: Option<&LockedCommand>) {
+    fn command(
+        &mut self,
+        context: &str,
+        slice: &SliceInfo,
+        scopes: &[&str],
+        locked: Option<&LockedCommand>,
+    ) {
         let name = slice.name.to_pascal_case();
         let (command, rejection) = (format!("{name}Command"), format!("{name}Rejection"));
         let shape = locked.map_or(Shape::Any, |locked| locked.shape.clone());
@@ -147,7 +154,7 @@ impl Document {
         if !slice.about.is_empty() {
             operation["summary"] = slice.about.into();
         }
-        secure(&mut operation, slice.scopes);
+        secure(&mut operation, scopes);
         self.paths.insert(path, json!({ "post": operation }));
     }
 

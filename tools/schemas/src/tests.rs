@@ -38,7 +38,11 @@ fn stack() -> Stack {
         writes: vec!["RoomBooked".into()],
         order: None,
         reacts_to: &[],
-        scopes: if name == "book-room" { &["rooms/write", "rooms/all"] } else { &[] },
+        scopes: match name {
+            "book-room" => Some(&["rooms/write", "rooms/all"]),
+            "free-room" => None,
+            _ => Some(&[]),
+        },
         has_item: || false,
     };
     let context = ContextInfo {
@@ -48,8 +52,10 @@ fn stack() -> Stack {
         origins: Vec::new(),
         slices: vec![
             slice("book-room", "Books a room."),
-            slice("tidy-up", "Tidies up.</script><!--"),
-        ],
+            slice("tidy-up", "Tidies up.</script><!--")⟦,
+        ⟨base⟩⟨theirs⟩,
+            slice("free-room", "Callers do not give it."),
+        ⟧],
         dues: Vec::new(),
         views: vec![Definition::of::<Bookings>()],
         reactors: Vec::new(),

@@ -32,6 +32,11 @@ macro_rules! checks {
         }
 
         #[test]
+        fn a_slice_about_things_of_people_looks_at_its_caller_or_says_that_anybody_may() {
+            $crate::check_callers::<$stack>();
+        }
+
+        #[test]
         fn the_documents_of_the_api_fit_the_stack() {
             $crate::check_api::<$stack>();
         }

@@ -193,8 +193,10 @@ fn every_function_has_samples_that_the_types_of_its_events_read(stack: &Stack, m
     found.retain(|name| expected.contains(name) || serving().all(|(_, of, _)| of != *name));
     check_none(&differences(&found, &expected, lacking, extra));
     let slices = stack.slices().map(|(context, slice)| {
-        let path = format!("/{}/{}", context.name, slice.name);
-        (slice.name.to_owned(), &["http.json", "direct.json"][..], Some(path))
+        let path = slice.scopes.map(|_| format!("/{}/{}", context.name, slice.name));
+        let samples: &[&str] =
+            if path.is_some() { &["http.json", "direct.json"] } else { &["direct.json"] };
+        (slice.name.to_owned(), samples, path)
     });
     let others = stack.functions().map(|(_, function)| {
         let samples: &[&str] = if function.get.is_some() { &["http.json"] } else { &[] };
@@ -218,7 +220,8 @@ fn every_function_has_samples_that_the_types_of_its_events_read(stack: &Stack, m
             let text = fs::read_to_string(&sample).unwrap_or_else(|e| fail(&shown, e));
             let json = json::read(&text, json::LEVELS_MAX).unwrap_or_else(|e| fail(&shown, e));
             read_event(&json).unwrap_or_else(|e| fail(&shown, e));
-            if name == "http.json" && path.is_some() {
+            if name == "http.json" && stack.slices().any(|(_, slice)| slice.name == function) {
+                assert!(path.is_some(), "{shown}: {function} has no route: delete the sample");
                 let found = &json["requestContext"]["http"]["path"];
                 assert_same(format!("{shown}: requestContext.http.path"), &path, found);
             }

@@ -1,7 +1,8 @@
 //! Checks for the tests of a stack.
 //!
 //! [`checks!`] makes the tests that every stack has, from [`check_cases`], [`check_bad_input`], [`check_functions`],
-//! [`check_roles`], [`check_rooms`], [`check_schemas`], [`check_api`] and the checks of the readers' roles. [`Dynamo`]
+//! [`check_roles`], [`check_rooms`], [`check_callers`], [`check_schemas`], [`check_api`] and the checks of the readers'
+//! roles. [`Dynamo`]
 //! is the embedded DynamoDB with the tables of the template, on which cases run. [`check_role`] is for the functions of
 //! a stack that are not slices. Under `UPDATE=1` the checks write what they can: indexes and role statements about
 //! items into `template.yaml`, additions into the locks, and the documents of the API into `docs/api`.
@@ -9,6 +10,7 @@
 
 extern crate ringfence_core as ringfence; // the derive macros use this name
 
+mod callers;
 mod cases;
 mod checks;
 mod contract;
@@ -27,6 +29,7 @@ pub mod template;
 mod variables;
 mod written;
 
+pub use callers::check_callers;
 pub use cases::{check_cases, tips_of};
 pub use contract::check_api;
 pub use dynamo::Dynamo;

@@ -149,7 +149,10 @@ fn a_slice_uses_no_other_slice(stack: &Stack) {
         };
         let others = used(&source).filter(|used| modules.contains(*used) && *used != own);
         lines.extend(others.map(|other| {
-            format!("{path}: uses the slice {other}; move what both need to events.rs")
+            format!(
+                "{path}: uses the slice {other}, but slices stand alone: move what both need to events.rs or another module \
+                 of the context. To let one command follow from the other, let its slice react to the other's event"
+            )
         }));
     }
     check_none(&lines);

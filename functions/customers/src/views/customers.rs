@@ -2,8 +2,8 @@
 //! from the streams of the aggregate log.
 
 use crate::{CustomerId, Email};
+use ringfence::prelude::*;
 use ringfence::view::{RowRule, View};
-use ringfence::{PrincipalKind, prelude::*};
 
 #[derive(Debug)]
 pub struct Customers;

@@ -2,7 +2,7 @@
 
 use crate::CustomerId;
 use ringfence::view::{RowRule, View};
-use ringfence::{PrincipalKind, prelude::*, rfc3339};
+use ringfence::{prelude::*, rfc3339};
 
 #[derive(Debug)]
 pub struct CustomerOrderCounts;

@@ -28,6 +28,7 @@ pub struct ExpireClaim {
 
 impl Slice for ExpireClaim {
     const NAME: &'static str = "expire-claim";
+    const CALLERS: Callers = Callers::Nobody;
     type Context = Projects;
     type State = Edges;
     type Writes = ClaimExpired;

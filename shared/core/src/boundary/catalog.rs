@@ -16,7 +16,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Catalog {
     types: BTreeMap<Name, (Name, EventSchema)>,
-    scopes: BTreeMap<Name, Scope>,
+    /// The scope of each tag key, and the first type that has the key.
+    scopes: BTreeMap<Name, (Scope, Name)>,
     /// Whether a partition is a stream, named `<context>#<value>`, on a log of single streams.
     streams: bool,
 }
@@ -47,15 +48,18 @@ pub enum CatalogError {
     },
     /// A key is cross-partition, or read by index items, in one place and not in another.
     #[error(
-        "tag key {key} of {event_type} contradicts another declaration: a key is cross-partition \
-         everywhere or nowhere; write #[tag(cross_partition)] at each or at none, and \
-         #[tag(cross_partition, strong)] at each if one event can have several values of it"
+        "tag key {key} is not declared alike in {event_type} and in {other}, but a key is cross-partition \
+         everywhere or nowhere: write #[tag(cross_partition)] at each or at none, and \
+         #[tag(cross_partition, strong)] at each if one event can have several values of it; or give one of \
+         them another key: #[tag(key = \"…\")]"
     )]
     ScopeDiffers {
         /// The tag key.
         key: Name,
         /// The type at which it was noticed.
         event_type: Name,
+        /// The first type that has it in the other way.
+        other: Name,
     },
     /// A key that looks like one of the table's marks.
     #[error("tag key {key:?} of {event_type}: a key matches [a-z][A-Za-z0-9]*")]
@@ -159,8 +163,11 @@ impl Catalog {
         check(&schema)?;
         for tag in &*schema.tags {
             let (key, scope) = (tag.key.clone(), scope(&schema, tag));
-            if *self.scopes.entry(key.clone()).or_insert(scope) != scope {
-                return Err(CatalogError::ScopeDiffers { key, event_type: schema.name });
+            let first = || (scope, schema.name.clone());
+            let (known, other) = self.scopes.entry(key.clone()).or_insert_with(first);
+            if *known != scope {
+                let (event_type, other) = (schema.name.clone(), other.clone());
+                return Err(CatalogError::ScopeDiffers { key, event_type, other });
             }
         }
         match self.types.entry(schema.name.clone()) {
@@ -215,7 +222,7 @@ impl Catalog {
 
     /// The scope of a tag key; `None` if no event has it.
     pub fn scope(&self, key: &str) -> Option<Scope> {
-        self.scopes.get(key).copied()
+        self.scopes.get(key).map(|(scope, _)| *scope)
     }
 
     /// Whether decisions read all events with the key; `None` if no event has it.
@@ -228,7 +235,7 @@ impl Catalog {
         let composite = self.schemas().any(has_composite);
         self.scopes
             .iter()
-            .filter(|(_, scope)| **scope == Scope::Index)
+            .filter(|(_, (scope, _))| *scope == Scope::Index)
             .map(|(key, _)| format!("tag_{key}"))
             .chain(composite.then(|| "tag_composite".to_owned()))
             .collect()

@@ -166,12 +166,47 @@ impl Cause {
     }
 }
 
+/// Who gives the commands of a slice over HTTP, on its path or by the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Callers {
+    /// Callers with one of the [scopes](Slice::SCOPES). People change only their own things, because `decide` compares
+    /// the owner with the caller ([`CommandContext::is_other_person`]). The checks of a stack name a slice that does
+    /// not.
+    Owners,
+    /// The same callers, and each may also change things of other people.
+    Anybody,
+    /// Nobody: the slice has no route and no scopes. Reactions, deadlines, direct invokes and whoever may write to the
+    /// queue still give the command.
+    Nobody,
+}
+
+/// The scopes of a slice's route, of which a token needs one; `None` if the slice has no route.
+///
+/// # Panics
+/// The slice has scopes and no route. In a `const` block the compiler says so.
+#[must_use]
+#[track_caller]
+pub const fn route_scopes<S: Slice>() -> Option<&'static [&'static str]> {
+    match S::CALLERS {
+        Callers::Owners | Callers::Anybody => Some(S::SCOPES),
+        Callers::Nobody => {
+            assert!(
+                S::SCOPES.is_empty(),
+                "a slice whose CALLERS are Nobody has SCOPES, which no token can use: remove one of the two"
+            );
+            None
+        }
+    }
+}
+
 /// One use case. `decide` is pure.
 pub trait Slice: Command + 'static {
     /// Name in kebab case: of the Lambda, and the last part of its HTTP path.
     const NAME: &'static str;
     /// The types of events that it reacts to.
     const REACTS_TO: &'static [Cause] = &[];
+    /// Who gives the command over HTTP.
+    const CALLERS: Callers = Callers::Owners;
     /// A caller with a token needs one of these scopes to give the command over HTTP. Without scopes, no caller needs
     /// one. Reactions, direct invokes and callers who sign with IAM never need one.
     const SCOPES: &'static [&'static str] = &[];

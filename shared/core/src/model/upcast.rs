@@ -102,20 +102,25 @@ impl Fields {
             return Err(FieldError::Taken(to.to_owned()));
         }
         let value: Value = self.remove(from)?;
-        self.set(to, value);
-        Ok(())
+        self.set(to, value)
     }
 
     /// Sets a field that is missing.
-    pub fn default(&mut self, name: &str, value: impl Into<Value>) {
-        if !self.has(name) {
-            self.set(name, value);
-        }
+    ///
+    /// # Errors
+    /// The value has no JSON.
+    pub fn default(&mut self, name: &str, value: impl Serialize) -> Result<(), FieldError> {
+        if self.has(name) { Ok(()) } else { self.set(name, value) }
     }
 
     /// Sets a field, whether it exists or not.
-    pub fn set(&mut self, name: &str, value: impl Into<Value>) {
-        self.0.insert(name.to_owned(), value.into());
+    ///
+    /// # Errors
+    /// The value has no JSON.
+    pub fn set(&mut self, name: &str, value: impl Serialize) -> Result<(), FieldError> {
+        let value = serde_json::to_value(value).map_err(|error| wrong(name, error))?;
+        self.0.insert(name.to_owned(), value);
+        Ok(())
     }
 
     /// Replaces the value of a field by the result of `convert`. `convert` may fail with a reason.
@@ -127,11 +132,8 @@ impl Fields {
         name: &str,
         convert: impl FnOnce(A) -> Result<B, String>,
     ) -> Result<(), FieldError> {
-        let wrong = |why| FieldError::Wrong { field: name.to_owned(), why };
-        let converted = convert(self.remove(name)?).map_err(wrong)?;
-        let value = serde_json::to_value(converted).map_err(|error| wrong(error.to_string()))?;
-        self.set(name, value);
-        Ok(())
+        let converted = convert(self.remove(name)?).map_err(|why| wrong(name, why))?;
+        self.set(name, converted)
     }
 
     /// Removes a field and returns its value.
@@ -140,12 +142,12 @@ impl Fields {
     /// The field is missing, or has another type.
     pub fn remove<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, FieldError> {
         let value = self.0.remove(name).ok_or_else(|| FieldError::Missing(name.to_owned()))?;
-        let wrong = |why: serde_json::Error| FieldError::Wrong {
-            field: name.to_owned(),
-            why: why.to_string(),
-        };
-        serde_json::from_value(value).map_err(wrong)
+        serde_json::from_value(value).map_err(|error| wrong(name, error))
     }
+}
+
+fn wrong(field: &str, why: impl ToString) -> FieldError {
+    FieldError::Wrong { field: field.to_owned(), why: why.to_string() }
 }
 
 /// The reason why an upcast fails: the payload does not have the shape of its version.
@@ -184,6 +186,8 @@ pub struct UpcastError {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -197,11 +201,11 @@ mod tests {
     fn fields_are_renamed_defaulted_converted_and_removed() {
         let mut data = fields(json!({ "name": "mug", "price": 4, "old": null }));
         data.rename("name", "title").unwrap();
-        data.default("title", "cup");
-        data.default("tags", Vec::<String>::new());
+        data.default("title", "cup").unwrap();
+        data.default("tags", Vec::<String>::new()).unwrap();
         data.convert("price", |euros: u64| Ok(euros * 100)).unwrap();
         let old: Option<u32> = data.remove("old").unwrap();
-        data.set("unit", "cent");
+        data.set("unit", "cent").unwrap();
         let expected = json!({ "title": "mug", "price": 400, "tags": [], "unit": "cent" });
         assert_eq!((old, data), (None, fields(expected)));
     }
@@ -214,6 +218,10 @@ mod tests {
         assert_eq!(text(data().rename("label", "other")), "field `label` is missing");
         assert_eq!(text(data().rename("name", "title")), "field `title` is there already");
         assert_eq!(text(data().convert("nothing", upper)), "field `nothing` is missing");
+        let no_json = BTreeMap::from([([1], 2)]);
+        let said = "field `unit`: key must be a string";
+        assert_eq!(text(data().default("unit", &no_json)), said);
+        assert_eq!(text(data().set("unit", no_json)), said);
         let refused = data().convert("name", |_: String| Err::<u32, _>("no number".to_owned()));
         assert_eq!(text(refused), "field `name`: no number");
         let of_another_type = data().remove::<u32>("name").map(drop);
@@ -224,7 +232,7 @@ mod tests {
     fn note(mut data: Fields, number: u32) -> Result<Fields, FieldError> {
         let mut met: Vec<u32> = data.remove("met")?;
         met.push(number);
-        data.set("met", met);
+        data.set("met", met)?;
         Ok(data)
     }
 

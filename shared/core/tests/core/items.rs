@@ -140,9 +140,15 @@ fn a_key_is_read_by_index_items_everywhere_or_nowhere() {
     let error = Catalog::compose([catalog(), other]).unwrap_err();
     assert_eq!(
         error,
-        CatalogError::ScopeDiffers { key: "depot".into(), event_type: "Left".into() }
+        CatalogError::ScopeDiffers {
+            key: "depot".into(),
+            event_type: "Left".into(),
+            other: "Arrived".into()
+        }
     );
-    assert!(error.to_string().contains("#[tag(cross_partition, strong)] at each"), "{error}");
+    for way in ["#[tag(cross_partition, strong)] at each", "#[tag(key = \"…\")]"] {
+        assert!(error.to_string().contains(way), "{error}");
+    }
 }
 
 #[test]

@@ -209,7 +209,11 @@ fn a_key_has_one_scope_in_a_stack() {
     let error = Catalog::compose([catalog().unwrap(), lobby]).unwrap_err();
     assert_eq!(
         error,
-        CatalogError::ScopeDiffers { key: "guestId".into(), event_type: "Greeted".into() }
+        CatalogError::ScopeDiffers {
+            key: "guestId".into(),
+            event_type: "Greeted".into(),
+            other: "Booked".into()
+        }
     );
     // A context that reads another context's events also has them in its catalog.
     assert!(Catalog::compose([catalog().unwrap(), catalog().unwrap()]).is_ok());

@@ -5,6 +5,7 @@ use futures::future::LocalBoxFuture;
 use lambda_runtime::{Context as Lambda, Diagnostic};
 use ringfence_core::{
     Context, LogKind, LogName, LogOf, OnLog, Principal, SequencedEvent, Slice, TopicEvent,
+    route_scopes,
 };
 use ringfence_log::{BoxError, Log, StackLogs};
 use serde::{Deserialize, Serialize};
@@ -128,7 +129,8 @@ impl<S: Slice, L: OnLog<S>> AnyHosted for Function<S, L> {
         request: ApiGatewayV2httpRequest,
         issuers: &Issuers,
     ) -> Result<QueuedCommand, Problem> {
-        let (command, surroundings) = of_request(request, issuers, S::SCOPES)?;
+        let scopes = const { route_scopes::<S>() };
+        let (command, surroundings) = of_request(request, issuers, scopes)?;
         let command = typed::<S>("", command?)?;
         Ok(queued(&command, surroundings, || self.clock().uuid().to_string()))
     }

@@ -11,7 +11,7 @@ use aws_lambda_events::http::HeaderMap;
 use ringfence_aws::{Clock, LEVELS_MAX, TIME_WANTED, ms_of_rfc3339};
 use ringfence_core::{
     Cause, CommandContext, CurrentError, Envelope, Metadata, Principal, PrincipalKind, Slice,
-    TopicEvent, Traceparent, canonical_json, reaction_key,
+    TopicEvent, Traceparent, canonical_json, reaction_key, route_scopes,
 };
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -84,7 +84,7 @@ impl Payload<'_> {
 
     /// Parses the parts that do not depend on the slice. It is a separate function so that it is compiled once, and not
     /// for each slice.
-    fn read(&self, issuers: &Issuers, scopes: &[&str]) -> Result<Given, Problem> {
+    fn read(&self, issuers: &Issuers, scopes: Option<&[&str]>) -> Result<Given, Problem> {
         match self.sender {
             Sender::Http => {
                 let json = serde_json::from_str(self.text);
@@ -126,15 +126,17 @@ fn direct(text: &str) -> Result<Given, Problem> {
     Ok(Given::Command(command, Box::new(surroundings)))
 }
 
-/// The JSON of the command in a request, or the problem with it, and the data that was sent along with it.
+/// The JSON of the command in a request, or the problem with it, and the data that was sent along with it. `scopes` are
+/// those of the slice's route.
 ///
 /// # Errors
-/// That data is refused.
+/// That data is refused, or the slice has no route.
 pub(crate) fn of_request(
     request: ApiGatewayV2httpRequest,
     issuers: &Issuers,
-    scopes: &[&str],
+    scopes: Option<&[&str]>,
 ) -> Result<(Result<Value, Problem>, Surroundings), Problem> {
+    let scopes = scopes.ok_or_else(Problem::slice_not_found)?;
     let principal = principal(&request, issuers);
     let mut surroundings = Surroundings::of_headers(&request.headers);
     surroundings.check()?;
@@ -157,7 +159,7 @@ fn event_of(text: &str) -> Result<Given, Problem> {
 
 impl<S: Slice> Invocation<S> {
     pub(crate) fn parse(payload: &Payload<'_>, issuers: &Issuers) -> Result<Self, Problem> {
-        match payload.read(issuers, S::SCOPES)? {
+        match payload.read(issuers, const { route_scopes::<S>() })? {
             Given::Command(command, surroundings) => {
                 Ok(Self::Command(command.and_then(|command| typed("", command)), surroundings))
             }

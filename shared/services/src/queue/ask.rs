@@ -64,11 +64,7 @@ impl Asked<'_> {
     async fn take(&self, request: ApiGatewayV2httpRequest) -> Result<CommandAnswer, Problem> {
         let name = format!("{}/{}", part(&request, "context"), part(&request, "slice"));
         let slice = self.slices.iter().find(|slice| slice.name == name);
-        let unknown = || {
-            let detail = format!("no context of this stack has the slice {name}");
-            Problem::new(404, "slice-not-found", "There is no such slice", detail)
-        };
-        let slice = slice.ok_or_else(unknown)?;
+        let slice = slice.ok_or_else(Problem::slice_not_found)?;
         let queued = slice.hosted.take(request, self.issuers)?;
         let bytes = body(&queued).len();
         if bytes > COMMAND_BYTES_MAX {
@@ -120,7 +116,7 @@ impl Asked<'_> {
         let found = found.map(|found| found.seen_at(self.clock.now_ms()));
         let found = found.filter(|found| may_see(asks.as_ref(), found)).ok_or_else(not_found)?;
         let slice = self.slices.iter().find(|slice| slice.name == found.slice);
-        let scopes = slice.map_or(&[][..], |slice| slice.scopes);
+        let scopes = slice.and_then(|slice| slice.scopes).unwrap_or_default();
         match asks.is_none_or(|asks| asks.may_use(scopes)) {
             true => Ok(found),
             false => Err(Problem::scope_missing(scopes)),

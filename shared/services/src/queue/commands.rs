@@ -1,6 +1,6 @@
 //! The slices of a stack, for commands from the queue.
 
-use ringfence_core::{Context, Slice};
+use ringfence_core::{Context, Slice, route_scopes};
 use ringfence_lambda::slice::Hosted;
 use ringfence_log::{BoxError, Log, Sourced, Sources, StackLogs};
 use ringfence_stack::{MemberList, Members, Visitor};
@@ -17,14 +17,15 @@ pub struct QueuedSlices {
 struct Listed {
     /// `<context>/<slice>`.
     name: String,
-    scopes: &'static [&'static str],
+    scopes: Option<&'static [&'static str]>,
     open: fn(&StackLogs) -> Result<Hosted, BoxError>,
 }
 
 /// A slice on its log.
 pub(crate) struct OpenSlice {
     pub(crate) name: String,
-    pub(crate) scopes: &'static [&'static str],
+    /// The scopes of its route; `None` if it has no route.
+    pub(crate) scopes: Option<&'static [&'static str]>,
     pub(crate) hosted: Hosted,
 }
 
@@ -40,7 +41,7 @@ impl QueuedSlices {
     /// Each on its log.
     pub(crate) fn open(&self, logs: &StackLogs) -> Result<Vec<OpenSlice>, BoxError> {
         let open = |Listed { name, scopes, open }: &Listed| {
-            Ok(OpenSlice { name: name.clone(), scopes, hosted: open(logs)? })
+            Ok(OpenSlice { name: name.clone(), scopes: *scopes, hosted: open(logs)? })
         };
         self.slices.iter().map(open).collect()
     }
@@ -54,7 +55,7 @@ impl Visitor for QueuedSlices {
     fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
         self.slices.push(Listed {
             name: format!("{}/{}", <S::Context as Context>::NAME, S::NAME),
-            scopes: S::SCOPES,
+            scopes: const { route_scopes::<S>() },
             open: Hosted::open::<S>,
         });
     }

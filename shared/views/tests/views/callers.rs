@@ -1,5 +1,6 @@
 //! Callers of the HTTP API, and a view that has scopes and a rule for its rows.
 
+use ringfence_core::Principal;
 use ringfence_lambda::Issuers;
 use ringfence_views::query_views::answer;
 use ringfence_views::{Definition, RowRule, View, ViewReader, kit};
@@ -8,14 +9,17 @@ use serde_json::{Value, json};
 use crate::notes::{Consumed, Notes, Row, catalog, noted, view};
 use crate::world::{FIRST, LONG, World, wait};
 
-/// The notes. A subject sees rows whose ids begin with its name and that were noted at least once.
+/// The notes. A subject sees rows whose ids begin with its name and that were noted at least once. With a scope it sees
+/// all that were.
 struct OwnNotes;
 
 impl View for OwnNotes {
     const NAME: &'static str = Notes::NAME;
     const SCOPES: &'static [&'static str] = &["notes/read"];
-    const VISIBLE: Option<RowRule<Row>> =
-        Some(|id, row, principal| row.count > 0 && id.starts_with(&principal.id));
+    const VISIBLE: Option<RowRule<Row>> = Some(|id, row, principal| {
+        let sees_all = principal.scopes.iter().any(|scope| scope == "notes/all");
+        row.count > 0 && (sees_all || id.starts_with(&principal.id))
+    });
     type Reads = Consumed;
     type Row = Row;
 
@@ -203,6 +207,8 @@ fn a_case_says_who_sees_which_rows() {
     let facts = || kit::given([noted("n1", &["ada-1", "bob-1", "ada-2"])]);
     facts().then_visible::<OwnNotes>("jwt:main:ada", ["ada-1", "ada-2"]);
     facts().then_visible::<OwnNotes>("jwt:main:eve", []);
+    let eve = Principal::from("jwt:main:eve").with_scopes(["notes/all"]);
+    facts().then_visible::<OwnNotes>(eve, ["ada-1", "ada-2", "bob-1"]);
     facts().then_visible::<Notes>("jwt:main:eve", ["ada-1", "ada-2", "bob-1"]);
     let wrong = || facts().then_visible::<OwnNotes>("jwt:main:ada", ["ada-1"]);
     assert!(std::panic::catch_unwind(wrong).is_err());

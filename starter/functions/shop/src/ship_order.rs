@@ -43,7 +43,7 @@ impl State for Order {
 impl Slice for ShipOrder {
     const NAME: &'static str = "ship-order";
     const REACTS_TO: &'static [Cause] = &[Cause::of::<OrderTaken>(Shop::NAME)];
-    const SCOPES: &'static [&'static str] = &["shop/write"];
+    const CALLERS: Callers = Callers::Nobody;
     type Context = Shop;
     type State = Order;
     type Writes = OrderShipped;

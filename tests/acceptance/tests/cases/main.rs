@@ -14,7 +14,7 @@ mod samples;
 
 use ringfence_acceptance::{Application, applications};
 use ringfence_testing::{
-    check_api, check_bad_input, check_cases, check_role_of_index_events,
+    check_api, check_bad_input, check_callers, check_cases, check_role_of_index_events,
     check_role_of_project_views, check_role_of_query_views, check_roles_of_reactors,
 };
 use stack::Shop;
@@ -55,6 +55,11 @@ fn the_list_says_which_types_each_slice_reads_and_writes() {
 #[test]
 fn every_slice_names_the_field_and_its_limit() {
     check_bad_input::<Shop>();
+}
+
+#[test]
+fn a_slice_about_things_of_people_looks_at_its_caller_or_says_that_anybody_may() {
+    check_callers::<Shop>();
 }
 
 #[test]

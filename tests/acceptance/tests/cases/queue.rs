@@ -323,6 +323,7 @@ async fn a_bad_request_is_refused_before_the_queue_and_only_the_caller_sees_the_
         (&caller("l"), CANCEL, json!({}), 400, "malformed"),
         (&caller("l/m"), CANCEL, cancel("o-1"), 400, "malformed"),
         (&caller("l"), "ordering/no-slice", cancel("o-1"), 404, "slice-not-found"),
+        (&caller("l"), world::LAPSE, world::lapse(), 404, "slice-not-found"),
         (&caller("l"), PLACE, large, 413, "too-large"),
     ];
     for (caller, slice, command, expected, kind) in refused {
@@ -331,7 +332,9 @@ async fn a_bad_request_is_refused_before_the_queue_and_only_the_caller_sees_the_
         assert_eq!(problem["type"], format!("urn:ringfence:problem:{kind}"));
     }
     assert_eq!(world.queues.messages()[COMMANDS].len(), 1);
+    world.put_own(world::LAPSE, "own", &world::lapse());
     world.deliver(false).await;
+    assert_eq!(world.states(&["own"]).await, ["accepted"]);
     let id = || json!({ "id": "k" });
     for (caller, expected) in [
         (&ada, 200),

@@ -13,7 +13,7 @@ use ringfence_stack::Stack;
 
 use crate::machine::dynamo_client;
 use crate::out::Output;
-use crate::send::{check, text};
+use crate::send::{find, text};
 use crate::tables::LogTables;
 
 pub use explanation::{Explanation, Writing, Written};
@@ -54,7 +54,7 @@ pub(crate) async fn explain(
     slices: &Slices,
 ) -> Result<ExitCode> {
     let Arguments { slice, data, jwt_issuers, tables, output } = arguments;
-    check(slice, stack)?;
+    find(slice, stack)?;
     let logs = tables.logs(dynamo_client().await?, Clock::system());
     let explanations = slices.explain(&logs, slice, &text(data)?, jwt_issuers).await?;
     for explanation in &explanations {

@@ -63,3 +63,15 @@ async fn a_command_without_an_answer_may_have_taken_effect() {
     assert!(page.contains("<h2>No answer</h2>"), "{page}");
     assert!(page.contains("may have taken effect"), "{page}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_no_caller_gives_is_explained_and_not_sent() {
+    let world = World::start().await;
+    let console = Console::start(&world, &["--write", "--api", "http://127.0.0.1:1"]).await;
+    let page = console.page("/slices/carts/check-out").await;
+    assert!(page.contains(">Explain</button>") && !page.contains(">Send</button>"), "{page}");
+    let sent = console.post("/slices/carts/check-out", &[("f.cartId", "c1")]).await;
+    let page = sent.text().await.unwrap();
+    assert!(page.contains("<h2>Not carried out</h2>"), "{page}");
+    assert!(page.contains("the slice has no route"), "{page}");
+}

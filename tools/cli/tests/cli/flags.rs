@@ -94,6 +94,10 @@ fn wrong_flags_are_named() {
         ("api --asyncapi", "there is no folder schemas here"),
         ("replay view order --index-table i --view-table v", "the views are catalog-products, "),
         ("checkpoint set a --index-table i --view-table v", "<CHECKPOINT>"),
+        (
+            "send carts/check-out --api http://127.0.0.1:1 --data {}",
+            "carts/check-out has no route, because its CALLERS are Nobody: invoke the function check-out with the command",
+        ),
         ("redrive", "<--queue <URL|NAME>|--bucket <NAME|FUNCTION>>"),
         ("redrive --bucket b", "--to <TO>"),
         ("redrive --queue automations", "give the URL of a queue, or its name with --stack"),

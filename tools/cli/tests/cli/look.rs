@@ -128,6 +128,8 @@ async fn a_boundary_shows_its_events_its_length_and_the_slices_that_depend_on_it
     let (_, look) = world.json(&["boundary", "sealId:s1"]);
     assert_eq!(look["slices"], json!(["catalog/pack-parcel"]));
     let (_, look) = world.json(&["boundary", "orderId:o1", "parcelId:p1"]);
+    let (_, named) = world.json(&["boundary", "orderId+parcelId:o1/p1"]);
+    assert_eq!(named, look);
     assert_eq!(look["boundaries"], json!({ "orderId+parcelId:o1/p1": { "nextSlot": 1 } }));
 
     customer(&world, "ada#1", &[1, 2]).await;
@@ -146,6 +148,11 @@ async fn a_boundary_shows_its_events_its_length_and_the_slices_that_depend_on_it
     for (name, why) in [
         ("colour:red", "no read returns an event by colour"),
         ("orderId:", "tag orderId is empty"),
+        (
+            "parcelId:p1",
+            "a partition of ParcelPacked has 2 tags: give each, orderId:… parcelId:…, or the name of the partition, \
+             orderId+parcelId:…/…",
+        ),
         ("$type:OrderPlaced", "no decision reads this type alone"),
         (
             "mug",

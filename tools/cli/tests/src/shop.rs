@@ -335,6 +335,7 @@ pub struct CheckOut {
 
 impl Slice for CheckOut {
     const NAME: &'static str = "check-out";
+    const CALLERS: Callers = Callers::Nobody;
     type Context = Carts;
     type State = Cart;
     type Writes = CheckedOut;

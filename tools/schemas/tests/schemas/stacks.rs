@@ -358,14 +358,14 @@ fn guest_is_name(mut data: Fields) -> Result<Fields, FieldError> {
 }
 
 fn guest_stays(mut data: Fields) -> Result<Fields, FieldError> {
-    data.set("name", "of the guest");
+    data.set("name", "of the guest")?;
     Ok(data)
 }
 
 fn name_by_chance(mut data: Fields) -> Result<Fields, FieldError> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let _: String = data.remove("guest")?;
-    data.set("name", COUNT.fetch_add(1, Ordering::Relaxed).to_string());
+    data.set("name", COUNT.fetch_add(1, Ordering::Relaxed).to_string())?;
     Ok(data)
 }
 

@@ -62,27 +62,28 @@ impl Source<'_> {
 
     fn slice(&self, context: &ContextInfo, slice: &SliceInfo) -> String {
         let (id, name, role) = (id_of(slice.name), slice.name, role_of(context));
-        let scopes = self.scopes(slice.scopes.iter().copied().collect());
-        let http = format!(
-            "Http: {{ Type: HttpApi, Properties: {{ ApiId: !Ref Api, Method: POST, Path: /{}/{name}{scopes} }} }}",
-            context.name
-        );
-        let (failures, events) = match has_rule(slice) {
-            false => ("", format!(" {{ {http} }}\n")),
-            true => (
-                "      EventInvokeConfig:\n        DestinationConfig: { OnFailure: { Type: SQS, Destination: !GetAtt \
-                 AutomationsDeadLetters.Arn } }\n",
-                format!(
-                    "\n        {http}\n        Rule:\n          Type: EventBridgeRule\n          Properties:\n            \
-                     EventBusName: !Ref EventTopic\n            Pattern: {}\n            DeadLetterConfig: {{ Arn: !GetAtt \
-                     AutomationsDeadLetters.Arn }}\n",
-                    pattern(slice.reacts_to)
-                ),
+        let http = slice.scopes.map(|scopes| {
+            let scopes = self.scopes(scopes.iter().copied().collect());
+            format!(
+                "Http: {{ Type: HttpApi, Properties: {{ ApiId: !Ref Api, Method: POST, Path: /{}/{name}{scopes} }} }}",
+                context.name
+            )
+        });
+        let events = match (http, has_rule(slice)) {
+            (None, false) => String::new(),
+            (Some(http), false) => format!("      Events: {{ {http} }}\n"),
+            (http, true) => format!(
+                "      EventInvokeConfig:\n        DestinationConfig: {{ OnFailure: {{ Type: SQS, Destination: !GetAtt \
+                 AutomationsDeadLetters.Arn }} }}\n      Events:\n{}        Rule:\n          Type: EventBridgeRule\n          \
+                 Properties:\n            EventBusName: !Ref EventTopic\n            Pattern: {}\n            \
+                 DeadLetterConfig: {{ Arn: !GetAtt AutomationsDeadLetters.Arn }}\n",
+                http.map(|http| format!("        {http}\n")).unwrap_or_default(),
+                pattern(slice.reacts_to)
             ),
         };
         format!(
             "  {id}:\n    Type: AWS::Serverless::Function\n    Metadata: {{ BuildMethod: rust-cargolambda, BuildProperties: \
-             {{ Binary: {name} }} }}\n    Properties:\n      Role: !GetAtt {role}.Arn\n{failures}      Events:{events}"
+             {{ Binary: {name} }} }}\n    Properties:\n      Role: !GetAtt {role}.Arn\n{events}"
         )
     }
 

@@ -9,6 +9,7 @@ use ringfence_core::{
 use serde_json::{Value, json};
 
 use super::shop::RecordDemand;
+use super::spans::Discount;
 use super::{NOW_MS, events, http, invoke, order, request, shop, topic_event};
 use crate::slice::function::Function;
 
@@ -174,6 +175,22 @@ fn a_token_needs_a_scope_of_the_slice_and_without_one_nothing_is_decided() {
     }
     let direct = json!({ "command": order(), "principal": "jwt:main:ada" });
     assert_eq!(invoke(&shop(), direct).answer.unwrap()["accepted"], true);
+}
+
+#[test]
+fn a_slice_without_callers_takes_direct_commands_and_no_request() {
+    let discount = super::function::<Discount>(vec![]);
+    let command = json!({ "productId": "p1" });
+    for body in [&*command.to_string(), "no JSON"] {
+        let invoked = invoke(&discount, request(body, json!({ "idempotency-key": "no key" })));
+        let (status, _, problem) = super::parts(&invoked);
+        let kind = "urn:ringfence:problem:slice-not-found";
+        assert_eq!((status, &problem["type"]), (404, &json!(kind)));
+        assert_eq!(invoked.line().outcome, "slice-not-found");
+    }
+    assert_eq!(events(&discount).len(), 0);
+    assert_eq!(invoke(&discount, command).answer.unwrap()["accepted"], true);
+    assert_eq!(events(&discount).len(), 1);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringfence_core::{
-    Cause, Command, CommandContext, Current, Never, Reads, SequencedEvent, Slice, State,
+    Callers, Cause, Command, CommandContext, Current, Never, Reads, SequencedEvent, Slice, State,
     TopicEvent, Traceparent,
 };
 use serde_json::{Value, json};
@@ -16,18 +16,18 @@ const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 /// An automation: what is in demand costs a cent.
 #[derive(Clone, Debug, PartialEq, Command)]
-struct Discount {
+pub(super) struct Discount {
     #[tag(partition)]
     product_id: ProductId,
 }
 
 #[derive(Reads)]
-enum Discounts {
+pub(super) enum Discounts {
     PriceChanged,
 }
 
 #[derive(Default)]
-struct Discounted(bool);
+pub(super) struct Discounted(bool);
 
 impl State for Discounted {
     type Reads = Discounts;
@@ -40,6 +40,7 @@ impl State for Discounted {
 impl Slice for Discount {
     const NAME: &'static str = "discount";
     const REACTS_TO: &'static [Cause] = &[Cause::named("shop", "DemandRecorded")];
+    const CALLERS: Callers = Callers::Nobody;
     type Context = Shop;
     type State = Discounted;
     type Writes = PriceChanged;

@@ -18,6 +18,8 @@ use super::machine::{Busy, COMMANDS, DEAD_LETTERS, Local};
 pub(super) const TABLES: [&str; 4] = ["EventTable", "AggregateTable", "DocumentTable", "ViewTable"];
 pub(super) const PLACE: &str = "ordering/place-order";
 pub(super) const CANCEL: &str = "ordering/cancel-order";
+/// Callers do not give its command.
+pub(super) const LAPSE: &str = "signups/lapse-sign-up";
 /// The time for an invocation.
 pub(super) const TIME_MS: u64 = 25_000;
 pub(super) const HOUR: u64 = 3_600;
@@ -97,6 +99,12 @@ impl World {
         assert_eq!((status, &answer["state"]), (202, &json!("pending")), "{answer}");
     }
 
+    /// Puts a command into the queue as its owner does, without a request.
+    pub(super) fn put_own(&self, slice: &str, id: &str, command: &Value) {
+        let queued = json!({ "slice": slice, "commandId": id, "group": id, "command": command });
+        Local(self.queues.clone()).put(COMMANDS, queued, id, id);
+    }
+
     /// The answer of a command.
     pub(super) async fn answer(&self, id: &str) -> Value {
         let (status, answer) = self.ask("GET", json!({ "id": id }), &Caller::default(), "").await;
@@ -174,6 +182,10 @@ pub(super) fn sync(product: &str) -> Value {
 
 pub(super) fn place(order: &str, product: &str) -> Value {
     json!({ "orderId": order, "customerId": "c-1", "productIds": [product] })
+}
+
+pub(super) fn lapse() -> Value {
+    json!({ "emailId": "3f7a9c0e", "otp": "444444" })
 }
 
 pub(super) fn cancel(order: &str) -> Value {

@@ -310,6 +310,7 @@ fn an_old_stack_is_taken_over_with_all_of_its_own_parts() {
         [
             "Resources: FireDeadlines: the list does not need it",
             "Resources: FireDeadlinesRole: the list does not need it",
+            "Events of ShipOrder",
             "Metrics of StreamsBehind",
             "Metrics of MappingsStopped",
             "Metrics of BatchesGivenUp",
@@ -325,7 +326,7 @@ fn an_old_stack_is_taken_over_with_all_of_its_own_parts() {
             "Resources: the comment `# One event is put by itself; the next slot of one partition and the record of a key are \
              looked at so.` and 12 more: write comments outside of the marks",
         ],
-        "the starter has no deadlines, and an older release wrote other alarms"
+        "the starter has no deadlines and no route of ship-order, and an older release wrote other alarms"
     );
     assert!(
         taken.text.contains(

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use ringfence_acceptance::applications;
 use ringfence_local::workspace_root;
 use ringfence_views::DUE_LATE_MS;
 use serde_json::{Value, json};
@@ -66,13 +67,16 @@ const TOGETHER: [Together; 5] = [
 /// Logical ids of the functions, or of the event source mappings, that an alarm must watch.
 fn watched(template: &Value, alarm: &str) -> BTreeSet<String> {
     let functions = resources(template, "AWS::Serverless::Function");
-    let is_slice = |function: &Value| {
-        let http = &function["Events"]["Http"]["Properties"];
-        http["Method"] == "POST"
+    let slices: BTreeSet<_> = applications()
+        .flat_map(|of| of.stack.slices().map(|(_, slice)| slice.name).collect::<Vec<_>>())
+        .collect();
+    let is_slice = |id: &str| {
+        let binary = &template["Resources"][id]["Metadata"]["BuildProperties"]["Binary"];
+        binary.as_str().is_some_and(|binary| slices.contains(binary))
     };
     let is_watched = |(id, function): &(&String, &Value)| match alarm {
         // A lost span is still in the log.
-        "FunctionsFail" => !is_slice(function) && *id != "ForwardSpans",
+        "FunctionsFail" => !is_slice(id) && *id != "ForwardSpans",
         // Batches that project-views gives up are notifications. The next one does their work.
         "BatchesLost" => {
             *id != "ProjectViews" && *id != NOTIFIER && mappings(function).next().is_some()
@@ -232,7 +236,8 @@ fn answers_with_a_separate_alarm_do_not_count_as_failed_commands() {
         let mut readers = resources(&template, "AWS::Serverless::Function");
         // run-commands reads the answers of commands, which it always has.
         readers.remove("RunCommands");
-        readers.retain(|_, function| function["Events"].as_object().unwrap().values().any(is_get));
+        let events = |function: &Value| function["Events"].as_object().cloned().unwrap_or_default();
+        readers.retain(|_, function| events(function).values().any(is_get));
         assert_eq!(found, readers.into_keys().collect());
         assert_eq!(alarms["RowsParked"]["MetricName"], "rows_parked");
     }
