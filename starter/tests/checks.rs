@@ -1,3 +1,3 @@
 //! The rules of every stack. If something is missing, a test names it, with the line to write.
 
-ringfence_testing::checks!(starter_stack::Shop);
+ringfence_testing::checks!(starter_stack::Contexts);

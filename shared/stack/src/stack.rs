@@ -7,8 +7,9 @@ use ringfence_core::{
     Catalog, CatalogError, Catalogs, Cause, Context, Due, Lane, LogKind, LogName, LogOf, Name,
     Reads, ReadsOf, Slice, Writes, events_are_record, route_scopes,
 };
+use ringfence_lambda::VariableNames;
 use ringfence_log::{Log, Sourced, Sources};
-use ringfence_reactors::Reactor;
+use ringfence_reactors::{Reactor, ReactorFunction};
 use ringfence_views::{Definition, View, project_views::Folded};
 
 use crate::{Function, MemberList, Members, Visitor};
@@ -74,6 +75,8 @@ pub struct ReactorInfo {
     pub reads: &'static [&'static str],
     /// The views whose rows it reads.
     pub views: &'static [&'static str],
+    /// The variables that its function reads. They are found when they are needed.
+    pub variables: fn() -> VariableNames,
 }
 
 /// A slice.
@@ -109,7 +112,11 @@ impl Stack {
         let all = |catalogs: Vec<_>| catalogs.into_iter().collect::<Result<Vec<_>, _>>();
         let (catalog, mut catalogs) = (Catalog::compose(all(found.dcb)?)?, all(found.others)?);
         catalogs.push(catalog.clone());
-        let Found { sources, contexts, .. } = found;
+        let Found { mut sources, contexts, .. } = found;
+        if contexts.is_empty() {
+            // The functions of a stack that has no context yet read the log that most contexts will be on.
+            sources.add(ringfence_dcb_log::SOURCE);
+        }
         let name = type_name::<M>();
         Ok(Self { name, catalog, catalogs: Catalogs(catalogs), sources, contexts })
     }
@@ -245,7 +252,8 @@ impl Visitor for Found {
 
     fn reactor<R: Reactor>(&mut self) {
         let (name, lane, reads) = (R::NAME, R::LANE, R::Reads::TYPES);
-        self.last().reactors.push(ReactorInfo { name, lane, reads, views: R::VIEWS });
+        let variables = || ringfence_lambda::variables::<ReactorFunction<R>>(&());
+        self.last().reactors.push(ReactorInfo { name, lane, reads, views: R::VIEWS, variables });
     }
 
     fn function<F: Function>(&mut self) {

@@ -9,6 +9,7 @@ use std::{
 
 use serde_json::json;
 
+use crate::outside;
 use crate::template::{FunctionResource, Model, REGION};
 
 /// Variables by name.
@@ -100,8 +101,9 @@ pub(crate) fn parameters(functions: &[FunctionResource]) -> Environment {
     let named = variables.filter(|(name, _)| name.ends_with("_PARAMETER"));
     named
         .filter_map(|(_, name)| {
-            let value = std::env::var_os(name).filter(|_| !name.is_empty())?;
-            Some((name.clone(), value.into_string().ok()?))
+            let value = std::env::var_os(name).filter(|_| !name.is_empty());
+            let value = value.and_then(|value| value.into_string().ok());
+            Some((name.clone(), value.or_else(|| outside::secret(name))?))
         })
         .collect()
 }

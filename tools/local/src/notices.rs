@@ -28,6 +28,8 @@ pub enum Notice {
     Event(Arc<Value>),
     /// A function has sent a mail, which is in this file.
     Mail(Arc<PathBuf>),
+    /// A function has sent a webhook, which is in this file.
+    Webhook(Arc<PathBuf>),
     /// A failure that no caller sees.
     Trouble(Arc<str>),
 }
@@ -62,7 +64,8 @@ impl Notices {
                     match watch.recv().await {
                         Ok(Notice::Trouble(text)) => return Some((text, watch)),
                         // A watcher that is too slow continues with the oldest notice that is left.
-                        Ok(Notice::Event(_) | Notice::Mail(_)) | Err(RecvError::Lagged(_)) => {}
+                        Ok(Notice::Event(_) | Notice::Mail(_) | Notice::Webhook(_))
+                        | Err(RecvError::Lagged(_)) => {}
                         Err(RecvError::Closed) => return None,
                     }
                 }
@@ -77,6 +80,10 @@ impl Notices {
 
     pub(crate) fn mail(&self, path: PathBuf) {
         self.send(Notice::Mail(Arc::new(path)));
+    }
+
+    pub(crate) fn webhook(&self, path: PathBuf) {
+        self.send(Notice::Webhook(Arc::new(path)));
     }
 
     pub(crate) fn trouble(&self, error: &(dyn std::error::Error + 'static)) {

@@ -207,7 +207,8 @@ fn describe(stack: &RunningStack, console: &str, files: &Files, options: &StackO
         "Services    {} (EventBridge, SQS, S3, SES, Systems Manager, CloudFormation)",
         stack.services()
     );
-    println!("Mails       {} (a file for each)", stack.mails().display());
+    println!("Mails       {} (a file for each)", stack.inbox().mails().display());
+    println!("Webhooks    {} (a file for each)", stack.inbox().webhooks().display());
     let kept = options.keep.as_deref().map(|folder| format!("kept in {}", folder.display()));
     let kept = kept.as_deref().unwrap_or("empty at each start; --keep keeps it");
     println!("DynamoDB    {} ({kept})", stack.dynamo());
@@ -285,6 +286,7 @@ async fn follow(stack: &RunningStack) {
                 println!("topic: {}", visible(&format!("{kind} {}", event["detail"]["data"])));
             }
             Ok(Notice::Mail(path)) => println!("mail:  {}", path.display()),
+            Ok(Notice::Webhook(path)) => println!("webhook: {}", path.display()),
             Ok(Notice::Trouble(text)) => eprintln!("trouble: {}", visible_lines(&text)),
             Err(RecvError::Lagged(count)) => eprintln!("{count} notices not shown"),
             Err(RecvError::Closed) => return,

@@ -1,4 +1,5 @@
-//! The endpoint for AWS clients in place of EventBridge, SQS, S3, SES, Systems Manager and CloudFormation.
+//! The endpoint for AWS clients in place of EventBridge, SQS, S3, SES, Systems Manager and CloudFormation,
+//! and the receiver of webhooks.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -18,8 +19,8 @@ use crate::{
     bus::{BusEntry, Buses},
     cloudformation,
     environment::Environment,
+    inbox::Inbox,
     invoke::Invoke,
-    mails::{self, Mails},
     queues::{MessageOrder, Queues, Received, SendError, UnknownQueue},
     s3,
 };
@@ -48,8 +49,8 @@ pub struct Services<I> {
     pub queues: Queues,
     /// The buckets.
     pub buckets: Buckets,
-    /// The mails.
-    pub mails: Mails,
+    /// The mails and webhooks.
+    pub inbox: Inbox,
     /// The parameters of the Parameter Store that functions read.
     pub parameters: Environment,
     /// The API's URL, in the outputs.
@@ -61,15 +62,12 @@ pub struct Services<I> {
 /// The endpoint's routes.
 pub fn router<I: Invoke>(services: Services<I>) -> Router {
     let s3 = s3::router(services.buckets.clone());
-    let mails = Router::new()
-        .route("/v2/email/outbound-emails", post(mails::send))
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .with_state(services.mails.clone());
+    let inbox = services.inbox.routes(BODY_BYTES_MAX);
     Router::new()
         .route("/", post(call))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(Arc::new(services))
-        .merge(mails)
+        .merge(inbox)
         .merge(s3)
 }
 

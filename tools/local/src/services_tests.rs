@@ -3,7 +3,12 @@ use std::sync::Mutex;
 use aws_sdk_sqs::types::QueueAttributeName as Attribute;
 
 use super::*;
-use crate::{destinations::Destinations, invoke::InvokeError, notices::Notices, template::Model};
+use crate::{
+    destinations::Destinations,
+    invoke::InvokeError,
+    notices::{Notice, Notices},
+    template::Model,
+};
 
 /// Counts the invocations. No rule should cause one here.
 #[derive(Default)]
@@ -35,9 +40,9 @@ async fn start_with(buckets: Buckets, queues: Queues) -> String {
     let outputs = outputs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     let api = "http://api".to_owned();
     let folder = tempfile::tempdir().expect("a folder").keep();
-    let mails = Mails::new(folder, Notices::default());
+    let inbox = Inbox::new(&folder, Notices::default()).expect("a folder");
     let parameters = [("SMTP_URL".to_owned(), "smtp://127.0.0.1".to_owned())].into();
-    let router = router(Services { bus, queues, buckets, mails, parameters, api, outputs });
+    let router = router(Services { bus, queues, buckets, inbox, parameters, api, outputs });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(async move { axum::serve(listener, router).await });
@@ -231,23 +236,28 @@ async fn cloudformation_describes_the_outputs_of_the_one_stack() {
 }
 
 #[tokio::test]
-async fn a_mail_is_a_file_and_a_parameter_has_the_value_of_a_variable() {
+async fn a_mail_and_a_webhook_are_files_and_a_parameter_has_the_value_of_a_variable() {
     let (notices, folder) = (Notices::default(), tempfile::tempdir().expect("a folder"));
     let mut watch = notices.watch();
-    let mails = Router::new()
-        .route("/", post(mails::send))
-        .with_state(Mails::new(folder.path().join("mails"), notices));
+    let inbox = Inbox::new(folder.path(), notices).expect("a folder").routes(1_000);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let ses = format!("http://{}", listener.local_addr().expect("an address"));
-    tokio::spawn(async move { axum::serve(listener, mails).await });
-    let send = async |body: &'static str| {
-        let answer = reqwest::Client::new().post(&ses).body(body).send().await;
-        answer.expect("an answer").status()
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(async move { axum::serve(listener, inbox).await });
+    let send = async |url: &str, body: &'static str| {
+        let request = reqwest::Client::new().post(url).header("webhook-id", "one");
+        request.header("x-other", "two").body(body).send().await.expect("an answer").status()
     };
-    assert_eq!(send(r#"{"Content":{"Simple":{}}}"#).await, 400);
-    assert_eq!(send(r#"{"Content":{"Raw":{"Data":"SGVsbG8="}}}"#).await, 200);
-    let Ok(crate::notices::Notice::Mail(path)) = watch.recv().await else { panic!("a mail") };
+    let ses = format!("{url}/v2/email/outbound-emails");
+    assert_eq!(send(&ses, r#"{"Content":{"Simple":{}}}"#).await, 400);
+    assert_eq!(send(&ses, r#"{"Content":{"Raw":{"Data":"SGVsbG8="}}}"#).await, 200);
+    let Ok(Notice::Mail(path)) = watch.recv().await else { panic!("a mail") };
     assert_eq!(std::fs::read_to_string(&*path).expect("a file"), "Hello");
+    // The template's parameter has this URL on this machine.
+    let partner = crate::outside::parameter("WebhookUrl", &url).expect("a value");
+    assert_eq!(send(&partner, "{}").await, 204);
+    let Ok(Notice::Webhook(path)) = watch.recv().await else { panic!("a webhook") };
+    let kept = std::fs::read_to_string(&*path).expect("a file");
+    assert_eq!(kept, "POST /webhooks\nwebhook-id: one\n\n{}");
 
     let get = "AmazonSSM.GetParameter";
     let (status, answer) = call(&start().await, get, json!({ "Name": "SMTP_URL" })).await;

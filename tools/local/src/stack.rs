@@ -24,9 +24,9 @@ use crate::{
     environment::{self, Environment, Files},
     forward,
     functions::Functions,
+    inbox::Inbox,
     invoke::{Invoke, InvokeError},
     kept::{Kept, database, emptied},
-    mails::Mails,
     notices::{Notice, Notices, TroubleWatch},
     port,
     queue_poller::QueuePoller,
@@ -39,9 +39,6 @@ use crate::{
     template::{ACCOUNT, FunctionResource, Model, Route, Schedule, TableResource, Template},
     tokens,
 };
-
-/// The folder of mails, inside the stack's folder.
-const MAILS: &str = "mails";
 
 /// The options of a stack.
 pub struct StackOptions {
@@ -89,6 +86,7 @@ pub struct RunningStack {
     functions: Arc<Functions>,
     queues: Queues,
     buckets: Buckets,
+    inbox: Inbox,
     notices: Notices,
     router: Router,
     tasks: JoinSet<()>,
@@ -153,11 +151,12 @@ impl RunningStack {
         for schedule in &model.schedules {
             tasks.spawn(schedule::run(schedule.clone(), bus.delivery(), clock.clone()));
         }
+        let inbox = Inbox::new(&folder, notices.clone())?;
         let router = services::router(Services {
             bus,
             queues: queues.clone(),
             buckets: buckets.clone(),
-            mails: Mails::new(emptied(folder.join(MAILS))?, notices.clone()),
+            inbox: inbox.clone(),
             parameters: environment::parameters(&model.functions),
             api: api.clone(),
             outputs: model.outputs.clone(),
@@ -205,6 +204,7 @@ impl RunningStack {
             functions,
             queues,
             buckets,
+            inbox,
             notices,
             router,
             tasks,
@@ -218,10 +218,10 @@ impl RunningStack {
         &self.api
     }
 
-    /// The folder of the mails that functions have sent.
+    /// The mails and webhooks that functions have sent.
     #[must_use]
-    pub fn mails(&self) -> PathBuf {
-        self.folder.join(MAILS)
+    pub fn inbox(&self) -> &Inbox {
+        &self.inbox
     }
 
     /// The URL of the endpoint for all services of AWS except DynamoDB.

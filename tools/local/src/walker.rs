@@ -297,6 +297,7 @@ impl<'a> Walker<'a> {
     fn note(&mut self, notice: Result<Notice, RecvError>) -> Result<()> {
         match notice.context("the topic cannot be watched")? {
             Notice::Trouble(text) => bail!("{text}"),
+            Notice::Webhook(_) => Ok(()),
             Notice::Mail(path) => {
                 self.mails.push(fs::read_to_string(&*path).context("a mail that can't be read")?);
                 Ok(())

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence::run::<__context__::__module__::__Slice__>()
+    __run__::<__context__::__module__::__Slice__>()
 }

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use heck::{ToPascalCase, ToSnakeCase};
 
-use crate::edit::{add_dependency, add_member};
+use crate::edit::{add_dependency, add_member, declaration};
 use crate::ids::check_id;
 use crate::names::{TYPES, check, check_crate, check_path, id_type, near, singular};
 use crate::plan::{Plan, fill};
+use crate::source::Source;
 
 /// One of the three logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -52,23 +53,27 @@ pub(crate) fn find(plan: &Plan, context: &str) -> Result<Option<Found>> {
         return Ok(None);
     }
     let text = plan.read(&lib)?;
-    let declaration = text.split_once("ringfence::context! {").and_then(|(_, declaration)| {
-        let line = declaration.lines().find(|line| line.contains(" on "))?;
-        let (name, log) = line.trim().strip_suffix(';')?.split_once(" on ")?;
-        Some((name.split_once(',')?.0.rsplit(' ').next()?, log))
+    let source = Source::new(&text).with_context(|| lib.clone())?;
+    let declaration = declaration(source.items()).and_then(|declaration| {
+        let tokens: Vec<_> = declaration.tokens.clone().into_iter().collect();
+        let words: Vec<_> = tokens.iter().map(ToString::to_string).collect();
+        let on = words.iter().position(|word| word == "on")?;
+        let end = on + words[on..].iter().position(|word| word == ";")?;
+        // `Name, "name" on Log;`
+        Some((words.get(on.checked_sub(3)?)?.clone(), words[on + 1..end].concat()))
     });
     let Some((name, log)) = declaration else {
         bail!("{lib} has no `ringfence::context! {{ … on …; }}`, so {context} is not a context");
     };
     let state = log.strip_prefix("Documents<").and_then(|log| log.strip_suffix('>'));
-    let log = match log {
+    let log = match &*log {
         "Dcb" => Log::Dcb,
         "Aggregates" => Log::Aggregate,
         _ if state.is_some() => Log::Document,
         _ => bail!("{lib}: the log is {log}, not Dcb, Aggregates or Documents<…>"),
     };
     let state = state.map(str::to_owned);
-    Ok(Some(Found { folder, name: name.to_owned(), log, state }))
+    Ok(Some(Found { folder, name, log, state }))
 }
 
 /// The context of this name.

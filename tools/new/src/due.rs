@@ -76,10 +76,7 @@ impl Begin {
         let id_type = id_type.filter(|_| event.is_partition).with_context(|| {
             format!("--of {of}: {id} is not the event's partition alone, so write this one by hand")
         })?;
-        let value =
-            |field: &EventField| format!("{}: {}", field.name, value(&field.of, field.name == id));
-        let values = event.fields.iter().map(value);
-        let fields = values.collect::<Vec<_>>().join(", ");
+        let fields = values(&event.fields, &id);
         let mark = if event.in_payload { "" } else { "#[stream]" };
         Ok(Self { after, event_type: event.event_type, id, id_type, fields, mark })
     }
@@ -130,6 +127,13 @@ impl Begin {
     }
 }
 
+/// The fields of an event in a case.
+pub(crate) fn values(fields: &[EventField], id: &str) -> String {
+    let value =
+        |field: &EventField| format!("{}: {}", field.name, value(&field.of, field.name == id));
+    fields.iter().map(value).collect::<Vec<_>>().join(", ")
+}
+
 /// A value of a type for a case. Types that are made from texts accept `1`.
 fn value(of: &str, is_id: bool) -> String {
     let is_number = |of: &str| of.starts_with(['u', 'i']) && of[1..].parse::<u8>().is_ok();
@@ -137,6 +141,7 @@ fn value(of: &str, is_id: bool) -> String {
         _ if is_id => "id(\"one\")".to_owned(),
         "String" => "\"some\".to_owned()".to_owned(),
         "bool" => "false".to_owned(),
+        of if of.ends_with("MailAddress") => "id(\"ada@example.com\")".to_owned(),
         of if is_number(of) => "1".to_owned(),
         of if of.ends_with('>') && !of.starts_with("Text<") => "Default::default()".to_owned(),
         _ => "id(\"1\")".to_owned(),
@@ -152,8 +157,15 @@ fn a_time_is_read_and_fields_have_values() {
     for wrong in ["", "m", "0m", "15", "-1h", "1w", "1.5h"] {
         assert!(wrong.parse::<After>().unwrap_err().contains("such as 15m"), "{wrong}");
     }
-    let values = ["RoomId", "BTreeMap<u8, Vec<Name>>", "u32", "String", "Text<9>"]
+    let values = ["RoomId", "BTreeMap<u8, Vec<Name>>", "u32", "String", "Text<9>", "MailAddress"]
         .map(|of| value(of, false));
-    let expected = ["id(\"1\")", "Default::default()", "1", "\"some\".to_owned()", "id(\"1\")"];
+    let expected = [
+        "id(\"1\")",
+        "Default::default()",
+        "1",
+        "\"some\".to_owned()",
+        "id(\"1\")",
+        "id(\"ada@example.com\")",
+    ];
     assert_eq!(values, expected);
 }

@@ -1,28 +1,42 @@
-//! Changes to the text of files. The text that a person wrote around them stays as it is.
+//! Changes to the text of files. `syn` finds the places in sources, so comments and the form of the text do not
+//! matter. The text that a person wrote around them stays as it is.
 
 use anyhow::{Context, Result};
+use proc_macro2::TokenTree;
+use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
+use syn::{Arm, Expr, Fields, FnArg, ImplItem, Item, ItemMacro, Macro, Pat, Stmt};
 
-/// Inserts a line before the first line that sorts after it, else after the last one. `key` returns the sort key of a
-/// line, and `None` for a line of another kind.
-fn insert_sorted(text: &str, line: &str, key: impl Fn(&str) -> Option<String>) -> Option<String> {
-    let own = key(line)?;
-    let lines: Vec<&str> = text.lines().collect();
-    let keys: Vec<_> = lines.iter().map(|line| key(line)).collect();
-    let later = keys.iter().position(|key| key.as_ref().is_some_and(|key| *key > own));
-    let later = later.map(|at| begin_of(&lines, at));
-    let after_last = || keys.iter().rposition(Option::is_some).map(|last| last + 1);
-    let at = later.or_else(after_last)?;
-    let lines = [&lines[..at], &[line], &lines[at..]].concat();
-    Some(lines.join("\n") + "\n")
+use crate::source::{Source, apply};
+
+fn insert(text: &str, at: usize, more: String) -> String {
+    apply(text, vec![(at..at, more)])
 }
 
-/// Where the attributes and comments begin that belong to a line.
-fn begin_of(lines: &[&str], at: usize) -> usize {
-    let belongs = |at: &usize| {
-        let line = lines[*at].trim_start();
-        line.starts_with("#[") || (line.starts_with("//") && !line.starts_with("//!"))
-    };
-    (0..at).rev().take_while(belongs).last().unwrap_or(at)
+/// Where a line begins or ends, and where the attributes and comments begin that belong to it.
+fn begin_of_line(text: &str, at: usize) -> usize {
+    text[..at].rfind('\n').map_or(0, |at| at + 1)
+}
+
+/// The end of a line with its comment. If more code follows in the line, `at` itself.
+fn end_of_line(text: &str, at: usize) -> usize {
+    let end = text[at..].find('\n').map_or(text.len(), |end| at + end);
+    let rest = text[at..end].trim();
+    if rest.is_empty() || rest.starts_with("//") { end } else { at }
+}
+
+fn begin_with_comments(text: &str, at: usize) -> usize {
+    let mut begin = begin_of_line(text, at);
+    while begin > 0 {
+        let before = begin_of_line(text, begin - 1);
+        let line = text[before..begin].trim_start();
+        let is_comment = line.starts_with("//") && !line.starts_with("//!");
+        if !is_comment && !line.starts_with("#[") {
+            break;
+        }
+        begin = before;
+    }
+    begin
 }
 
 /// Whether the text has this name, and not only as a part of other names.
@@ -32,74 +46,118 @@ pub(crate) fn names(text: &str, name: &str) -> bool {
 
 /// The text with more at its end, before its tests.
 pub(crate) fn append(text: &str, more: &str) -> String {
-    let lines: Vec<_> = text.split_inclusive('\n').collect();
-    let tests = lines.iter().position(|line| line.starts_with("#[cfg(test)]"));
-    let Some(tests) = tests else { return format!("{text}{more}") };
-    let (before, tests) = lines.split_at(begin_of(&lines, tests));
-    format!("{}\n{more}\n{}", before.concat().trim_end(), tests.concat())
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if line.starts_with("#[cfg(test)]") {
+            let (before, tests) = text.split_at(begin_with_comments(text, at));
+            return format!("{}\n{more}\n{tests}", before.trim_end());
+        }
+        at += line.len();
+    }
+    format!("{text}{more}")
 }
 
-/// Adds `pub mod <module>;` to the modules of a crate.
-pub(crate) fn add_module(text: &str, module: &str) -> Result<String> {
-    let line = format!("pub mod {module};");
-    if text.lines().any(|found| found == line) {
-        return Ok(text.to_owned());
+/// Adds `pub mod <module>;` to these items, which end at `end`, in the order of names.
+fn with_module(text: &str, items: &[Item], module: &str, indent: &str) -> Option<String> {
+    let modules = items.iter().filter_map(|item| match item {
+        Item::Mod(item) if item.content.is_none() => Some((item.ident.to_string(), item.span())),
+        _ => None,
+    });
+    let modules: Vec<_> = modules.map(|(name, span)| (name, span.byte_range())).collect();
+    if modules.iter().any(|(name, _)| name == module) {
+        return Some(text.to_owned());
     }
-    let key = |line: &str| {
-        let module = line.strip_prefix("pub ").unwrap_or(line).strip_prefix("mod ")?;
-        module.strip_suffix(';').map(str::to_owned)
-    };
-    insert_sorted(text, &line, key).with_context(|| format!("finds no modules: write `{line}`"))
+    let line = format!("{indent}pub mod {module};\n");
+    match modules.iter().find(|(name, _)| **name > *module) {
+        Some((_, later)) => Some(insert(text, begin_with_comments(text, later.start), line)),
+        None => {
+            let (_, last) = modules.last()?;
+            let at = end_of_line(text, last.end);
+            Some(insert(text, at, format!("\n{}", line.trim_end())))
+        }
+    }
+}
+
+/// Adds `pub mod <module>;` to the modules of a source.
+pub(crate) fn add_module(text: &str, module: &str) -> Result<String> {
+    let source = Source::new(text)?;
+    with_module(text, source.items(), module, "")
+        .with_context(|| format!("finds no modules: write `pub mod {module};`"))
+}
+
+/// Where the views of a crate are.
+pub(crate) enum Views {
+    /// In this text of the crate's `lib.rs`.
+    Here(String),
+    /// In a file of their own.
+    InFile,
 }
 
 /// Adds `pub mod <module>;` to the module `views` of a crate. `views` is after the other modules.
-pub(crate) fn add_view_module(text: &str, module: &str) -> Result<String> {
-    const HEAD: &str = "pub mod views {\n";
-    let line = format!("    pub mod {module};");
-    if let Some(at) = text.find(HEAD) {
-        let begin = at + HEAD.len();
-        let end = begin + text[begin..].find("\n}").map_or(0, |end| end + 1);
-        let modules = &text[begin..end];
-        if modules.lines().any(|found| found == line) {
-            return Ok(text.to_owned());
+pub(crate) fn add_view_module(text: &str, module: &str) -> Result<Views> {
+    let source = Source::new(text)?;
+    let modules = source.items().iter().filter_map(|item| match item {
+        Item::Mod(item) => Some(item),
+        _ => None,
+    });
+    let modules: Vec<_> = modules.collect();
+    let (head, line) = ("pub mod views {\n", format!("    pub mod {module};"));
+    let Some(views) = modules.iter().find(|item| item.ident == "views") else {
+        let last = modules.last();
+        let last = last.with_context(|| format!("finds no modules: write `{head}{line}\n}}`"))?;
+        let at = end_of_line(text, last.span().byte_range().end);
+        let views = format!("\n{head}    //! The read models.\n\n{line}\n}}");
+        return Ok(Views::Here(insert(text, at, views)));
+    };
+    let Some((brace, items)) = &views.content else { return Ok(Views::InFile) };
+    let added = with_module(text, items, module, "    ").unwrap_or_else(|| {
+        let close = brace.span.close().byte_range().start;
+        insert(text, text[..close].trim_end().len(), format!("\n{line}"))
+    });
+    Ok(Views::Here(added))
+}
+
+/// The declaration of a context or of the stack: `ringfence::context! { … }`.
+pub(crate) fn declaration<'f>(items: &'f [Item]) -> Option<&'f Macro> {
+    items.iter().find_map(|item| match item {
+        Item::Macro(ItemMacro { mac, .. }) => {
+            let name = &mac.path.segments.last()?.ident;
+            (name == "context" || name == "stack").then_some(mac)
         }
-        let key = |line: &str| line.trim().strip_prefix("pub mod ").map(str::to_owned);
-        let modules = insert_sorted(modules, &line, key);
-        let modules = modules.with_context(|| format!("finds no views: write `{line}`"))?;
-        return Ok(format!("{}{modules}{}", &text[..begin], &text[end..]));
-    }
-    let is_module = |line: &str| line.starts_with("mod ") || line.starts_with("pub mod ");
-    let last = text.lines().rfind(|line| is_module(line));
-    let last = last.with_context(|| format!("finds no modules: write `{HEAD}{line}\n}}`"))?;
-    let views = format!("{last}\n{HEAD}    //! The read models.\n\n{line}\n}}\n");
-    Ok(text.replacen(&format!("{last}\n"), &views, 1))
+        _ => None,
+    })
 }
 
 /// Adds a member, such as `slice x::X;`, to the declaration of a context or of the stack, after its last of that kind.
 pub(crate) fn add_member(text: &str, kind: &str, member: &str) -> Result<String> {
-    let line = format!("    {kind} {member};\n");
     let missing =
         || format!("finds no declaration: write `{kind} {member};` into `ringfence::context!`");
-    let begin = text.find("ringfence::context! {\n").or_else(|| text.find("ringfence::stack! {\n"));
-    let begin = begin.with_context(missing)?;
-    let end = begin + text[begin..].find("\n}\n").with_context(missing)? + 1;
-    let declaration = &text[begin..end];
-    if declaration.contains(&line) {
+    let source = Source::new(text)?;
+    let declared = declaration(source.items()).with_context(missing)?;
+    // The parts between semicolons: the head, and the members. Each has its first word, its text and its end.
+    let (mut parts, mut part) = (Vec::new(), Vec::<TokenTree>::new());
+    for token in declared.tokens.clone() {
+        if matches!(&token, TokenTree::Punct(it) if it.as_char() == ';') {
+            let first = part.first().map(ToString::to_string).unwrap_or_default();
+            let words: String = part.iter().skip(1).map(ToString::to_string).collect();
+            parts.push((first, words, token.span().byte_range().end));
+            part.clear();
+        } else {
+            part.push(token);
+        }
+    }
+    if parts.iter().any(|(of, found, _)| of == kind && found == member) {
         return Ok(text.to_owned());
     }
-    let last = |kind: &str| {
-        let at = declaration.rfind(&format!("\n    {kind} "))? + 1;
-        Some(begin + at + declaration[at..].find('\n')? + 1)
-    };
-    // The first view and the first due follow the slices, and the first slice follows the events that the context
-    // reads.
+    // The first view, due and reactor follow the slices, and the first slice follows the events that the context reads.
     let after = match kind {
-        "view" | "due" => "slice",
+        "view" | "due" | "reactor" => "slice",
         _ => "reads",
     };
-    let head = || declaration.find(";\n").map(|at| begin + at + 2);
-    let at = last(kind).or_else(|| last(after)).or_else(head).with_context(missing)?;
-    Ok(format!("{}{line}{}", &text[..at], &text[at..]))
+    let last = |kind: &str| parts.iter().rfind(|(of, ..)| of == kind);
+    let part = last(kind).or_else(|| last(after)).or(parts.first());
+    let (.., end) = part.with_context(missing)?;
+    Ok(insert(text, end_of_line(text, *end), format!("\n    {kind} {member};")))
 }
 
 /// Adds a line such as `serde.workspace = true` to the dependencies of a crate, in the order of names.
@@ -109,16 +167,18 @@ pub(crate) fn add_dependency(text: &str, line: &str) -> Result<String> {
     let missing = || format!("lacks [dependencies]: write `{line}` there");
     let begin = text.find(section).with_context(missing)? + section.len();
     let end = text[begin..].find("\n[").map_or(text.len(), |end| begin + end + 1);
-    let entries = &text[begin..end];
-    if entries.lines().any(|found| name(found) == name(line)) {
-        return Ok(text.to_owned());
+    let is_entry = |found: &str| found.contains('=') && !found.starts_with(['#', ' ']);
+    let (mut at, mut place) = (begin, begin);
+    for found in text[begin..end].split_inclusive('\n') {
+        if is_entry(found) && name(found) == name(line) {
+            return Ok(text.to_owned());
+        }
+        if is_entry(found) && name(found) < name(line) {
+            place = at + found.len();
+        }
+        at += found.len();
     }
-    let key = |found: &str| {
-        let is_entry = found.contains('=') && !found.starts_with(['#', ' ']);
-        is_entry.then(|| name(found))
-    };
-    let entries = insert_sorted(entries, line, key).unwrap_or_else(|| format!("{line}\n{entries}"));
-    Ok(format!("{}{entries}{}", &text[..begin], &text[end..]))
+    Ok(insert(text, place, format!("{line}\n")))
 }
 
 /// Adds a program of `src/bin` to a crate's manifest. The program has no tests, so cargo does not link it again for
@@ -130,50 +190,114 @@ pub(crate) fn add_binary(text: &str, name: &str) -> String {
     }
 }
 
+/// The text with an entry after the last one in a block that closes at `close`.
+fn with_entry<T: Spanned, P: Spanned>(
+    text: &str,
+    entries: &Punctuated<T, P>,
+    close: usize,
+    entry: &str,
+) -> String {
+    let pairs = entries.pairs().next_back().map(|last| {
+        let comma = last.punct().map(|comma| comma.span().byte_range().end);
+        (last.value().span().byte_range().end, comma)
+    });
+    after_last(text, pairs, close, &format!("\n    {entry}"))
+}
+
+/// The text with more after the last entry of a block, which ends there and may have a comma there.
+fn after_last(
+    text: &str,
+    last: Option<(usize, Option<usize>)>,
+    close: usize,
+    more: &str,
+) -> String {
+    let Some((end, comma)) = last else {
+        return insert(text, close, format!("{more}\n"));
+    };
+    let mut edits = Vec::new();
+    if comma.is_none() {
+        edits.push((end..end, ",".to_owned()));
+    }
+    let after = end_of_line(text, comma.unwrap_or(end));
+    edits.push((after..after, more.to_owned()));
+    if !text[after..close].contains('\n') {
+        edits.push((close..close, "\n".to_owned()));
+    }
+    apply(text, edits)
+}
+
 /// Adds a variant to an enum, or a field to a struct. `of` is its declaration, such as `enum OrderEvent`.
 pub(crate) fn add_entry(text: &str, of: &str, entry: &str) -> Result<String> {
-    let missing = || format!("finds no `pub {of}`: write `{entry}` into it");
-    let begin = text.find(&format!("pub {of} {{")).with_context(missing)?;
-    let end = begin + end_of_block(&text[begin..]).with_context(missing)?;
-    let before = text[..end].trim_end();
-    Ok(format!("{before}\n    {entry}\n{}", &text[end..]))
+    let source = Source::new(text)?;
+    let added = source.items().iter().find_map(|item| match item {
+        Item::Enum(item) if of == format!("enum {}", item.ident) => {
+            let close = item.brace_token.span.close().byte_range().start;
+            Some(with_entry(text, &item.variants, close, entry))
+        }
+        Item::Struct(item) if of == format!("struct {}", item.ident) => match &item.fields {
+            Fields::Named(fields) => {
+                let close = fields.brace_token.span.close().byte_range().start;
+                Some(with_entry(text, &fields.named, close, entry))
+            }
+            _ => None,
+        },
+        _ => None,
+    });
+    added.with_context(|| format!("finds no `pub {of}`: write `{entry}` into it"))
 }
 
 /// Adds an arm to the `match event` in `fn evolve`. Its event sets `field` of the state.
 pub(crate) fn add_arm(text: &str, pattern: &str, field: &str) -> Result<String> {
-    let missing = || format!("finds no `match event` in `fn evolve`: write an arm for `{pattern}`");
-    let evolve = text.find("fn evolve(").with_context(missing)?;
-    let parameter = text[evolve + "fn evolve(".len()..].split([':', ',']).next();
-    let parameter = parameter.unwrap_or_default();
-    let is_mut = parameter.trim().starts_with("mut ");
-    let parameter = parameter.trim().trim_start_matches("mut ");
-    let begin = evolve + text[evolve..].find("match event {").with_context(missing)?;
-    let end = begin + end_of_block(&text[begin..]).with_context(missing)?;
+    let source = Source::new(text)?;
+    let functions = source.items().iter().filter_map(|item| match item {
+        Item::Impl(item) => Some(&item.items),
+        _ => None,
+    });
+    let mut functions = functions.flatten().filter_map(|item| match item {
+        ImplItem::Fn(item) if item.sig.ident == "evolve" => Some(item),
+        _ => None,
+    });
+    let found = functions.find_map(|function| {
+        let stmts = &function.block.stmts;
+        let at = stmts
+            .iter()
+            .position(|it| matches!(it, Stmt::Expr(Expr::Match(it), _) if is_event(&it.expr)))?;
+        let Stmt::Expr(Expr::Match(found), _) = &stmts[at] else { return None };
+        Some((function.sig.inputs.first()?, found, at + 1 == stmts.len()))
+    });
+    let (parameter, found, is_value) = found.with_context(|| {
+        format!("finds no `match event` in `fn evolve`: write an arm for `{pattern}`")
+    })?;
+    let (name, is_mut, at) = match parameter {
+        FnArg::Receiver(it) => {
+            ("self".to_owned(), it.mutability.is_some(), it.span().byte_range().start)
+        }
+        FnArg::Typed(it) => match &*it.pat {
+            Pat::Ident(pat) => {
+                (pat.ident.to_string(), pat.mutability.is_some(), pat.span().byte_range().start)
+            }
+            other => (other.span().source_text().unwrap_or_default(), true, 0),
+        },
+    };
     // If the function returns the parameter after the match, the arms change the parameter and have no value.
-    let rest = text[end + 1..].trim_start();
-    let value = match rest.starts_with(parameter) {
-        true => format!("{parameter}.{field} = true,"),
-        false => format!(
-            "{{\n                {parameter}.{field} = true;\n                {parameter}\n            }}"
+    let value = match is_value {
+        false => format!("{name}.{field} = true,"),
+        true => format!(
+            "{{\n                {name}.{field} = true;\n                {name}\n            }}"
         ),
     };
-    let before = text[..end].trim_end();
-    let text = format!("{before}\n            {pattern} => {value}\n        {}", &text[end..]);
-    Ok(if is_mut { text } else { text.replacen("fn evolve(", "fn evolve(mut ", 1) })
+    let last = found.arms.last().map(|Arm { body, comma, .. }| {
+        let end = body.span().byte_range().end;
+        let comma = comma.map(|comma| comma.span().byte_range().end);
+        (end, comma.or_else(|| matches!(**body, Expr::Block(_)).then_some(end)))
+    });
+    let close = found.brace_token.span.close().byte_range().start;
+    let text = after_last(text, last, close, &format!("\n            {pattern} => {value}"));
+    Ok(if is_mut { text } else { insert(&text, at, "mut ".to_owned()) })
 }
 
-/// The place of the closing brace of the text's first block.
-fn end_of_block(text: &str) -> Option<usize> {
-    let mut depth = 0;
-    for (at, c) in text.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' if depth == 1 => return Some(at),
-            '}' => depth -= 1,
-            _ => {}
-        }
-    }
-    None
+fn is_event(expr: &Expr) -> bool {
+    matches!(expr, Expr::Path(path) if path.path.is_ident("event"))
 }
 
 #[test]
@@ -186,4 +310,45 @@ fn nothing_comes_between_an_item_and_its_attributes_and_comments() {
     let expected = "struct A;\n\nstruct B;\n\n/// Only in tests.\n#[cfg(test)]\nmod tests;\n";
     assert_eq!(append(text, "\nstruct B;\n"), expected);
     assert_eq!(append("struct A;\n", "\nstruct B;\n"), "struct A;\n\nstruct B;\n");
+}
+
+#[test]
+fn comments_and_missing_commas_do_not_mislead_an_edit() {
+    let text = "// enum E { }\npub enum E {\n    A, // }\n    B\n}\npub struct S { a: u8 }\nenum Empty {}\n";
+    let expected =
+        text.replace("    B\n", "    B,\n    C,\n").replace("{ a: u8 }", "{ a: u8,\n    b: u8,\n}");
+    let added = add_entry(text, "enum E", "C,").unwrap();
+    let added = add_entry(&added, "struct S", "b: u8,").unwrap();
+    assert_eq!(added.replace(" \n}", "\n}"), expected);
+    assert!(add_entry(text, "enum Empty", "A,").unwrap().ends_with("enum Empty {\n    A,\n}\n"));
+
+    let text = "// ringfence::context! { slice c::C; }\nringfence::context! {\n    pub X, \"x\" on Dcb; // slice d::D;\n    \
+                // slice b::B;\n    slice a::A; // first\n    view v::V;\n}\n";
+    let expected = text.replace("first\n", "first\n    slice b::B;\n");
+    assert_eq!(add_member(text, "slice", "b::B").unwrap(), expected);
+    assert_eq!(add_member(text, "slice", "a::A").unwrap(), text);
+    let expected = text.replace("slice d::D;\n", "slice d::D;\n    reads y::Y;\n");
+    assert_eq!(add_member(text, "reads", "y::Y").unwrap(), expected);
+
+    let text = "impl State for S {\n    fn evolve(self, event: E) -> Self {\n        // match event {\n        match event {\n            \
+                E::A => self // }\n        }\n    }\n}\n";
+    let added = add_arm(text, "E::B", "b").unwrap();
+    let arm = "E::A => self, // }\n            E::B => {\n                self.b = true;\n                self\n            }\n        }\n";
+    assert!(added.contains(arm) && added.contains("fn evolve(mut self,"), "{added}");
+    let text = text.replace(
+        "E::A => self // }\n        }\n",
+        "E::A => self.a = true,\n        }\n        self\n",
+    );
+    let added = add_arm(&text, "E::B", "b").unwrap();
+    assert!(
+        added.contains(
+            "self.a = true,\n            E::B => self.b = true,\n        }\n        self\n"
+        ),
+        "{added}"
+    );
+
+    assert!(matches!(
+        add_view_module("mod events;\npub mod views;\n", "x").unwrap(),
+        Views::InFile
+    ));
 }

@@ -14,13 +14,14 @@ const WRITTEN: &str = "
     EventTopic FireDeadlines FireDeadlinesRole ForwardSpans ForwardSpansRole FunctionsFail IndexEvents
     IndexEventsAggregates IndexEventsDeadLetters IndexEventsDocuments IndexEventsFailedBatches
     IndexEventsHasDeadLetters IndexEventsRole IndexEventsStream IndexStreamArn IndexTable IndexTableArn
-    IndexTableName IndexTableStreamArn JwtIssuers LanesParked LogLevel LogRetentionDays Logs
-    MappingsStopped MetricsPerSlice NotifyReaders NotifyReadersRole NotifyReadersStream ProjectViews
+    IndexTableName IndexTableStreamArn JwtIssuers LanesParked LogLevel LogRetentionDays Logs MailFrom
+    MailIdentity MappingsStopped MetricsPerSlice NotifyReaders NotifyReadersRole NotifyReadersStream ProjectViews
     ProjectViewsFailedBatches ProjectViewsRole ProjectViewsStream PublishEvents PublishEventsAggregates
     PublishEventsDeadLetters PublishEventsDocuments PublishEventsFailedBatches
     PublishEventsHasDeadLetters PublishEventsRole PublishEventsStream QueryViews QueryViewsConcurrency
-    QueryViewsRole ReactInOrder ReactInOrderRole RowsParked RunCommands RunCommandsRole SpansUrl
-    StreamsBehind ViewTable ViewTableArn ViewTableName ViewsBehind
+    QueryViewsRole ReactInOrder ReactInOrderRole RowsParked RunCommands RunCommandsRole
+    SmtpUrlParameter SpansUrl StreamsBehind ViewTable ViewTableArn ViewTableName ViewsBehind
+    WebhookPrivate WebhookSecretsParameter WebhookUrl
 ";
 
 /// The ids that `ringfence template` writes for some stack.

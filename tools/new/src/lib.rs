@@ -1,5 +1,5 @@
-//! `ringfence new`, `new-context`, `new-slice`, `new-view` and `new-version`: they write all parts of a stack, a
-//! context, a slice, a view or a version of an event.
+//! `ringfence new`, `new-context`, `new-slice`, `new-reactor`, `new-view` and `new-version`: they write all parts of a
+//! stack, a context, slices, a reactor, views or a version of an event.
 //!
 //! They edit text, so everything that a person wrote around a part stays. They write only missing parts, so a second
 //! run changes nothing.
@@ -13,6 +13,7 @@ mod ids;
 pub mod marks;
 mod names;
 mod plan;
+mod reactor;
 mod slice;
 mod source;
 mod stack;
@@ -27,12 +28,13 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use heck::ToSnakeCase;
 
 use crate::context::Log;
 use crate::due::After;
 use crate::plan::Plan;
+use crate::reactor::Sends;
 use crate::slice::Begins;
 use crate::stack::Auth;
 use crate::version::Begun;
@@ -43,14 +45,18 @@ pub use crate::names::near;
 /// What is written for a stack, a context, a slice, a view or a version of an event.
 #[derive(Subcommand)]
 pub enum NewCommand {
-    /// Creates a new stack with one example context. Status 0: it is there, 2: error, and nothing is written.
+    /// Creates a new stack, with one example context unless it is to be empty. Status 0: it is there, 2: error, and
+    /// nothing is written.
     New(NewStack),
     /// Adds a context to the stack in this folder. Status 0: it is there, 2: error, and nothing is written.
     NewContext(NewContext),
-    /// Adds a slice to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing is
+    /// Adds slices to contexts of the stack in this folder. Status 0: they are there, 2: error, and nothing is
     /// written.
     NewSlice(NewSlice),
-    /// Adds a view of an event to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing
+    /// Adds a reactor that sends a mail or a webhook to a context of the stack in this folder. Status 0: it is there,
+    /// 2: error, and nothing is written.
+    NewReactor(NewReactor),
+    /// Adds views of an event to contexts of the stack in this folder. Status 0: they are there, 2: error, and nothing
     /// is written.
     NewView(NewView),
     /// Begins the next version of a type of events: its number, its upcast, and the upcast's test. Status 0: it is
@@ -68,8 +74,9 @@ impl NewCommand {
         match self {
             Self::New(stack) => stack.write(),
             Self::NewContext(context) => context.write(),
-            Self::NewSlice(slice) => slice.write(),
-            Self::NewView(view) => view.write(),
+            Self::NewSlice(slices) => slices.write(),
+            Self::NewReactor(reactor) => reactor.write(),
+            Self::NewView(views) => views.write(),
             Self::NewVersion(version) => version.write(),
         }
     }
@@ -86,6 +93,9 @@ pub struct NewStack {
     /// Who may use its HTTP API: who signs with IAM, or who has a token.
     #[arg(long, value_enum, default_value_t)]
     auth: Auth,
+    /// Leaves out the example context.
+    #[arg(long)]
+    empty: bool,
 }
 
 /// The command line that adds a context.
@@ -98,30 +108,51 @@ pub struct NewContext {
     log: Log,
 }
 
-/// The command line that adds a slice.
+/// The command line that adds slices.
 #[derive(Args)]
 pub struct NewSlice {
-    /// Its context and its name, such as orders/cancel-order.
-    #[arg(value_name = "CONTEXT/SLICE")]
-    slice: String,
-    /// The event that it reacts to, such as carts/CheckedOut.
+    /// The context and the name of each, such as orders/cancel-order. The flags apply to all of them.
+    #[arg(value_name = "CONTEXT/SLICE", required = true)]
+    slices: Vec<String>,
+    /// The event that they react to, such as carts/CheckedOut.
     #[arg(long, value_name = "CONTEXT/EVENT")]
     on: Option<String>,
-    /// Its command is sent so long after an event, such as 15m.
+    /// They react to the events of a partition one after another.
+    #[arg(long, requires = "on")]
+    in_order: bool,
+    /// Their commands are sent so long after an event, such as 15m.
     #[arg(long, value_name = "TIME", requires = "of", conflicts_with = "on")]
     after: Option<After>,
-    /// The event, such as carts/CheckedOut, of the slice's own context.
+    /// The event, such as carts/CheckedOut, of the slices' own context.
     #[arg(long, value_name = "CONTEXT/EVENT", requires = "after")]
     of: Option<String>,
 }
 
-/// The command line that adds a view.
+/// The command line that adds a reactor.
+#[derive(Args)]
+#[command(group(ArgGroup::new("sends").args(["mail", "webhook"]).required(true)))]
+pub struct NewReactor {
+    /// Its context and its name, such as rooms/mail-confirmation.
+    #[arg(value_name = "CONTEXT/REACTOR")]
+    reactor: String,
+    /// The event of its own context that it responds to, such as rooms/RoomBooked.
+    #[arg(long, value_name = "CONTEXT/EVENT")]
+    on: String,
+    /// It sends a mail.
+    #[arg(long)]
+    mail: bool,
+    /// It sends a webhook.
+    #[arg(long)]
+    webhook: bool,
+}
+
+/// The command line that adds views.
 #[derive(Args)]
 pub struct NewView {
-    /// Its context and its name, such as rooms/bookings.
-    #[arg(value_name = "CONTEXT/VIEW")]
-    view: String,
-    /// An event that it reads, such as rooms/RoomBooked.
+    /// The context and the name of each, such as rooms/bookings.
+    #[arg(value_name = "CONTEXT/VIEW", required = true)]
+    views: Vec<String>,
+    /// An event that they read, such as rooms/RoomBooked.
     #[arg(long, value_name = "CONTEXT/EVENT")]
     on: String,
 }
@@ -159,7 +190,7 @@ impl NewStack {
     /// # Errors
     /// The folder is not empty, its name is not in kebab case, or a file can't be written. Then nothing is written.
     pub fn write(&self) -> Result<String> {
-        let Self { folder, source, auth } = self;
+        let Self { folder, source, auth, empty } = self;
         // The folder of `.` has a name too.
         let found = folder.canonicalize().unwrap_or_else(|_| folder.clone());
         let name = found.file_name().unwrap_or_default().to_string_lossy();
@@ -170,8 +201,13 @@ impl NewStack {
             folder.display()
         );
         let mut plan = Plan::new(folder.clone());
-        stack::add(&mut plan, &name, source, *auth)?;
-        let next = format!("Next, in {}: `cargo test` or `cargo local`.\n", found.display());
+        stack::add(&mut plan, &name, source, *auth, *empty)?;
+        let first = if *empty {
+            "`cargo ringfence new-context <context> --log dcb`"
+        } else {
+            "`cargo test`"
+        };
+        let next = format!("Next, in {}: {first} or `cargo local`.\n", found.display());
         let written = write(plan, &next)?;
         Ok(match source.target()? {
             None => written,
@@ -192,48 +228,69 @@ impl NewContext {
     }
 }
 
+/// The context and the name of a thing, such as `orders/cancel-order`.
+fn place<'t>(text: &'t str, what: &str, such_as: &str) -> Result<(&'t str, &'t str)> {
+    text.split_once('/')
+        .with_context(|| format!("{text} is not <context>/<{what}>, such as {such_as}"))
+}
+
+/// The next steps after things were written into these files.
+fn next(what: &str, files: &[String]) -> String {
+    format!(
+        "Next: write {what} in {}, and run `UPDATE=1 cargo test`. It writes what follows: template.yaml, samples in events/, \
+         schemas/ and docs/api/.\n",
+        files.join(", ")
+    )
+}
+
 impl NewSlice {
     fn write(&self) -> Result<String> {
-        let Self { slice, on, after, of } = self;
-        let form = || format!("{slice} is not <context>/<slice>, such as orders/cancel-order");
-        let (context, name) = slice.split_once('/').with_context(form)?;
+        let Self { slices, on, in_order, after, of } = self;
+        let (mut plan, mut files) = (Plan::new(root()?), Vec::new());
+        for slice in slices {
+            let (context, name) = place(slice, "slice", "orders/cancel-order")?;
+            let begins = match (on, after, of) {
+                (Some(on), ..) if *in_order => Begins::InOrder(on),
+                (Some(on), ..) => Begins::On(on),
+                (None, Some(after), Some(of)) => Begins::After(after.clone(), of),
+                (None, ..) => Begins::WhenSent,
+            };
+            slice::add(&mut plan, context, name, begins)?;
+            files.push(format!("functions/{context}/src/{}.rs", name.to_snake_case()));
+        }
+        write(plan, &next("rules and their cases", &files))
+    }
+}
+
+impl NewReactor {
+    fn write(&self) -> Result<String> {
+        let Self { reactor, on, mail, .. } = self;
+        let (context, name) = place(reactor, "reactor", "rooms/mail-confirmation")?;
         let mut plan = Plan::new(root()?);
-        let begins = match (on, after, of) {
-            (Some(on), ..) => Begins::On(on),
-            (None, Some(after), Some(of)) => Begins::After(after.clone(), of),
-            (None, ..) => Begins::WhenSent,
-        };
-        slice::add(&mut plan, context, name, begins)?;
+        let sends = if *mail { Sends::Mail } else { Sends::Webhook };
+        reactor::add(&mut plan, context, name, on, sends)?;
         let file = format!("functions/{context}/src/{}.rs", name.to_snake_case());
-        let next = format!(
-            "Next: write its rules and their cases in {file}, and run `UPDATE=1 cargo test`. It adds the command and the \
-             event to schemas/{context}.json, and the function to template.yaml.\n"
-        );
-        write(plan, &next)
+        write(plan, &next("what it sends, and its case,", &[file]))
     }
 }
 
 impl NewView {
     fn write(&self) -> Result<String> {
-        let Self { view, on } = self;
-        let form = || format!("{view} is not <context>/<view>, such as rooms/bookings");
-        let (context, name) = view.split_once('/').with_context(form)?;
-        let mut plan = Plan::new(root()?);
-        view::add(&mut plan, context, name, on)?;
-        let file = format!("functions/{context}/src/views/{}.rs", name.to_snake_case());
-        let next = format!(
-            "Next: write its rows and their test in {file}, and run `UPDATE=1 cargo test`. It adds the view to \
-             schemas/{context}.json.\n"
-        );
-        write(plan, &next)
+        let Self { views, on } = self;
+        let (mut plan, mut files) = (Plan::new(root()?), Vec::new());
+        for view in views {
+            let (context, name) = place(view, "view", "rooms/bookings")?;
+            view::add(&mut plan, context, name, on)?;
+            files.push(format!("functions/{context}/src/views/{}.rs", name.to_snake_case()));
+        }
+        write(plan, &next("rows and their tests", &files))
     }
 }
 
 impl NewVersion {
     fn write(&self) -> Result<String> {
         let Self { event } = self;
-        let form = || format!("{event} is not <context>/<Event>, such as ordering/OrderPlaced");
-        let (context, name) = event.split_once('/').with_context(form)?;
+        let (context, name) = place(event, "Event", "ordering/OrderPlaced")?;
         let mut plan = Plan::new(root()?);
         let Begun { number, file, lock } = version::add(&mut plan, context, name)?;
         let next = format!(

@@ -200,14 +200,14 @@ pub(crate) fn check_crate(name: &str) -> Result<()> {
 ///
 /// # Errors
 /// The name is taken. The error says by what.
-pub(crate) fn check_target(name: &str) -> Result<()> {
+pub(crate) fn check_target(what: &str, name: &str) -> Result<()> {
     ensure!(
         !CARGO_FOLDERS.contains(&name),
-        "cargo has a folder {name} where the slice's binary would be: choose another name for the slice"
+        "cargo has a folder {name} where the binary would be: choose another name for {what}"
     );
     ensure!(
         !MODULES.contains(&name),
-        "a slice can't be named {name}, because src/{}.rs of a context has another purpose: choose another name in \
+        "{what} can't be named {name}, because src/{}.rs of a context has another purpose: choose another name in \
          kebab case, such as show-{name}",
         name.to_snake_case()
     );
@@ -351,7 +351,7 @@ mod tests {
             let error = check_crate(name).unwrap_err().to_string();
             assert!(error.contains(name) && error.contains("choose another name"), "{error}");
         }
-        let error = check_target("build").unwrap_err().to_string();
+        let error = check_target("the slice", "build").unwrap_err().to_string();
         assert!(error.contains("folder build"), "{error}");
     }
 }

@@ -66,8 +66,12 @@ impl Plan {
         Ok(found)
     }
 
-    /// The file as it will be.
+    /// The file as it will be, with LF at the end of each line.
     pub(crate) fn read(&self, path: &str) -> Result<String> {
+        Ok(self.raw(path)?.replace("\r\n", "\n"))
+    }
+
+    fn raw(&self, path: &str) -> Result<String> {
         if let Some(text) = self.files.get(Path::new(path)) {
             return Ok(text.clone());
         }
@@ -84,7 +88,7 @@ impl Plan {
         }
     }
 
-    /// Changes a file. A file that rustfmt had formatted is formatted again.
+    /// Changes a file, which keeps its line ends. A file that rustfmt had formatted is formatted again.
     pub(crate) fn edit(
         &mut self,
         path: &str,
@@ -97,6 +101,9 @@ impl Plan {
         }
         if path.ends_with(".rs") && formatted(&before).as_ref() == Some(&before) {
             after = formatted(&after).unwrap_or(after);
+        }
+        if self.raw(path)?.contains("\r\n") {
+            after = after.replace('\n', "\r\n");
         }
         self.files.insert(path.into(), after);
         Ok(())

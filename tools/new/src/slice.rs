@@ -1,8 +1,7 @@
-//! Adds a slice: its file with its cases, its binary, its line in the context, its samples.
+//! Adds a slice: its file with its cases, its binary, its line in the context, the sample of the event it reacts to.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use heck::{ToLowerCamelCase, ToPascalCase, ToSnakeCase};
-use serde_json::{Value, json};
 
 use crate::context::{self, Found, Log};
 use crate::declared::{Declared, declared};
@@ -11,6 +10,9 @@ use crate::edit::{add_arm, add_binary, add_entry, add_member, add_module, append
 use crate::ids::check_id;
 use crate::names::{Deed, TYPES, check, check_target, check_type, id_type};
 use crate::plan::{Plan, fill};
+
+/// The declaration of an order.
+const ORDER: &str = "const ORDER: Option<Lane> = Some(Lane::Partition);";
 
 /// An event that a slice reacts to.
 struct Cause {
@@ -30,6 +32,8 @@ pub(crate) enum Begins<'a> {
     WhenSent,
     /// This event, `<context>/<Type>`.
     On(&'a str),
+    /// This event, lane by lane.
+    InOrder(&'a str),
     /// A time after this event.
     After(After, &'a str),
 }
@@ -43,10 +47,11 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
     let deed = Deed::of(context, slice);
     let mut id = format!("{}-id", deed.noun).to_snake_case();
     let mut id_name = deed.noun.to_pascal_case() + "Id";
+    let order = if matches!(begins, Begins::InOrder(_)) { ORDER } else { "" };
     let (mut on, mut begin) = (None, None);
     match begins {
         Begins::WhenSent => {}
-        Begins::On(event) => on = Some(cause(plan, event, &id)?),
+        Begins::On(event) | Begins::InOrder(event) => on = Some(cause(plan, event, &id)?),
         Begins::After(after, of) => {
             let of = Begin::of(plan, context, after, of)?;
             (id, id_name) = (of.id.clone(), of.id_type.clone());
@@ -55,6 +60,7 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
     }
     let cause = on;
     let values = [
+        ("run", "ringfence::run"),
         ("name", context),
         ("slice", slice),
         ("Slice", &*name),
@@ -64,7 +70,6 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
         ("Event", &*deed.event),
         ("id", &*id),
         ("Id", &*id_name),
-        ("idJson", &*id.to_lower_camel_case()),
         ("summary", &*slice.replace('-', " ")),
     ];
 
@@ -80,17 +85,21 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
             "{file} is there, but has no `impl Due for {name}`: write it by hand, as docs/deadlines.md of Ringfence shows, \
              or choose another name"
         );
+        ensure!(
+            order.is_empty() || text.contains("const ORDER:"),
+            "{file} is there without an order, which stays so: to give it one, write `{order}` into `impl Slice for {name}`"
+        );
         if let Some(begin) = &begin {
             begin.check_there(&plan.read(&file)?, &file)?;
         }
     } else {
-        check_binary(plan, context, slice)?;
+        check_binary(plan, "the slice", context, slice)?;
         check_type("the slice", slice, &[&TYPES[..], &[&*found.name]].concat())?;
         match &begin {
             Some(begin) => begin.write_source(plan, &found, &deed, &values, &file)?,
             None => {
-                let (cause, other) = (cause.as_ref(), other.as_deref());
-                write_source(plan, &found, &deed, &values, cause, other, &file)?;
+                let because = cause.as_ref().map(|cause| (cause, order));
+                write_source(plan, &found, &deed, &values, because, other.as_deref(), &file)?;
             }
         }
     }
@@ -104,18 +113,20 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
     if begin.is_some() {
         plan.edit(&lib, |text| add_member(text, "due", &member))?;
     }
-    let has_route = !plan.read(&file)?.contains("CALLERS: Callers = Callers::Nobody");
-    write_samples(plan, slice, &values, cause.as_ref(), has_route)
+    if let Some(cause) = &cause {
+        write_sample(plan, slice, cause);
+    }
+    Ok(())
 }
 
-/// Fails if the name of the slice's binary or its id in the template is taken. Cargo builds all binaries into one
+/// Fails if the name of a function's binary or its id in the template is taken. Cargo builds all binaries into one
 /// folder.
-fn check_binary(plan: &Plan, context: &str, slice: &str) -> Result<()> {
-    check_target(slice)?;
-    check_id("the slice", slice, &slice.to_pascal_case())?;
+pub(crate) fn check_binary(plan: &Plan, what: &str, context: &str, slice: &str) -> Result<()> {
+    check_target(what, slice)?;
+    check_id(what, slice, &slice.to_pascal_case())?;
     ensure!(
         !slice.ends_with("-role"),
-        "the slice {slice}: the ids of roles in template.yaml end in Role: choose another name"
+        "{what} {slice}: the ids of roles in template.yaml end in Role: choose another name"
     );
     let text = plan.read("template.yaml")?;
     ensure!(
@@ -177,7 +188,7 @@ fn write_source(
     found: &Found,
     deed: &Deed,
     values: &[(&str, &str)],
-    cause: Option<&Cause>,
+    because: Option<(&Cause, &str)>,
     other: Option<&str>,
     file: &str,
 ) -> Result<()> {
@@ -229,11 +240,11 @@ fn write_source(
         after_other = "            given(events![other()]).when(command()).then([event(\"one\")]),";
     }
     let (mut reacts, mut react, mut declared) = (String::new(), String::new(), String::new());
-    if let Some(Cause { context, event_type, field, in_payload, .. }) = cause {
+    if let Some((Cause { context, event_type, field, in_payload, .. }, order)) = because {
         reacts = format!(
             "    const REACTS_TO: &'static [Cause] =\n        \
              &[Cause::named(\"{context}\", \"{event_type}\")];\n    \
-             const CALLERS: Callers = Callers::Nobody;"
+             const CALLERS: Callers = Callers::Nobody;\n    {order}"
         );
         let command = if *in_payload {
             declared = format!(
@@ -276,34 +287,17 @@ fn value<'v>(values: &[(&str, &'v str)], name: &str) -> &'v str {
     values.iter().find(|(found, _)| *found == name).map(|(_, value)| *value).unwrap_or_default()
 }
 
-/// Plans the samples. The body over HTTP is the same as the command of a direct call.
-fn write_samples(
-    plan: &mut Plan,
-    slice: &str,
-    values: &[(&str, &str)],
-    cause: Option<&Cause>,
-    has_route: bool,
-) -> Result<()> {
-    let folder = format!("events/{slice}");
-    let direct = format!("{folder}/direct.json");
-    plan.create(&direct, &fill("{\n  \"__idJson__\": \"one\"\n}\n", values));
-    if has_route {
-        let command: Value = serde_json::from_str(&plan.read(&direct)?).context(direct)?;
-        let body = json!(command.to_string()).to_string();
-        let http = fill(include_str!("../files/http.json"), &[("body", &*body)]);
-        plan.create(&format!("{folder}/http.json"), &fill(&http, values));
-    }
-    if let Some(Cause { context, event_type, field, in_payload, partition }) = cause {
-        let field =
-            if *in_payload { format!("\n      \"{field}\": \"one\"\n    ") } else { String::new() };
-        let values = [
-            ("Cause", &**event_type),
-            ("source", &**context),
-            ("data", &*field),
-            ("partition", &**partition),
-        ];
-        let sample = fill(include_str!("../files/eventbridge.json"), &values);
-        plan.create(&format!("{folder}/eventbridge.json"), &sample);
-    }
-    Ok(())
+/// Plans the sample of the event. The checks of the stack write the samples of the command.
+fn write_sample(plan: &mut Plan, slice: &str, cause: &Cause) {
+    let Cause { context, event_type, field, in_payload, partition } = cause;
+    let field =
+        if *in_payload { format!("\n      \"{field}\": \"one\"\n    ") } else { String::new() };
+    let values = [
+        ("Cause", &**event_type),
+        ("source", &**context),
+        ("data", &*field),
+        ("partition", &**partition),
+    ];
+    let sample = fill(include_str!("../files/eventbridge.json"), &values);
+    plan.create(&format!("events/{slice}/eventbridge.json"), &sample);
 }

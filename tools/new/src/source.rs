@@ -1,4 +1,4 @@
-//! The types of events in a source, and the next version of one. `syn` finds the place of each part. Everything else
+//! A source, the types of events in it, and the next version of one. `syn` finds the place of each part. Everything else
 //! that a person wrote stays as it is.
 
 use std::ops::Range;
@@ -12,6 +12,18 @@ use syn::{Attribute, Expr, ExprAssign, Field, Item, ItemMod, ItemStruct, Lit, Me
 
 /// The possible names of the module for the tests of a file.
 const TESTS: [&str; 2] = ["tests", "upcast_tests"];
+
+/// The text with these edits: each range gets another text.
+pub(crate) fn apply(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
+    edits.sort_by_key(|(range, _)| range.start);
+    let (mut edited, mut copied) = (String::new(), 0);
+    for (range, more) in edits {
+        edited += &text[copied..range.start];
+        edited += &more;
+        copied = range.end;
+    }
+    edited + &text[copied..]
+}
 
 /// A type that derives `Event`.
 pub(crate) struct EventType {
@@ -72,6 +84,11 @@ impl<'t> Source<'t> {
             anyhow!("line {}: {error}: correct it until it compiles", error.span().start().line)
         })?;
         Ok(Self { text, file })
+    }
+
+    /// The items of the source.
+    pub(crate) fn items(&self) -> &[Item] {
+        &self.file.items
     }
 
     /// The types of events, in their order.
@@ -161,14 +178,7 @@ impl<'t> Source<'t> {
                 edits.push((trimmed..end, module));
             }
         }
-        edits.sort_by_key(|(range, _)| range.start);
-        let (mut text, mut copied) = (String::new(), 0);
-        for (range, more) in edits {
-            text += &self.text[copied..range.start];
-            text += &more;
-            copied = range.end;
-        }
-        Ok(text + &self.text[copied..])
+        Ok(apply(self.text, edits))
     }
 }
 

@@ -91,19 +91,31 @@ impl Source {
 /// The paths and the texts of the starter's files.
 const STARTER: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/starter.rs"));
 
-/// Plans a stack in an empty folder: the starter under the stack's name, in a separate workspace.
-pub(crate) fn add(plan: &mut Plan, name: &str, source: &Source, auth: Auth) -> Result<()> {
+/// Plans a stack in an empty folder: the starter under the stack's name, in a separate workspace, with its example unless
+/// it is to be empty.
+pub(crate) fn add(
+    plan: &mut Plan,
+    name: &str,
+    source: &Source,
+    auth: Auth,
+    empty: bool,
+) -> Result<()> {
     check("the stack", name)?;
     for (path, text) in STARTER {
+        let text = match if empty { without_example(path, text) } else { Some((*text).to_owned()) }
+        {
+            Some(text) => text,
+            None => continue,
+        };
         let text = match *path {
             // People read the name in one file, and stacks on AWS have it from the other.
             "README.md" | "samconfig.toml" => text.replace("starter", name),
             "template.yaml" => {
                 let text =
-                    if matches!(auth, Auth::Jwt) { with_tokens(text)? } else { (*text).to_owned() };
+                    if matches!(auth, Auth::Jwt) { with_tokens(&text, empty)? } else { text };
                 resealed(&in_own_workspace(&text))
             }
-            _ => in_own_workspace(text),
+            _ => in_own_workspace(&text),
         };
         plan.create(&in_own_workspace(path), &text);
     }
@@ -114,6 +126,29 @@ pub(crate) fn add(plan: &mut Plan, name: &str, source: &Source, auth: Auth) -> R
         plan.create("Cargo.lock", &lock);
     }
     Ok(())
+}
+
+/// The template of a stack without contexts, which `ringfence template` writes. The rules of the repository check it.
+const EMPTY: &str = include_str!("../files/empty.yaml");
+
+/// A file of the starter without its example; `None` if it belongs to the example.
+fn without_example(path: &str, text: &str) -> Option<String> {
+    let of_functions = ["events/starter-", "functions/stack/", "functions/tools/"];
+    let is_of_stack = of_functions.iter().any(|folder| path.starts_with(folder));
+    let folders = ["docs/", "events/", "functions/", "schemas/"];
+    if !is_of_stack && folders.iter().any(|folder| path.starts_with(folder)) {
+        return None;
+    }
+    Some(match path {
+        "functions/stack/src/lib.rs" => text.replace("    context shop::Shop;\n", ""),
+        "functions/stack/Cargo.toml" => text.replace("shop.path = \"../shop\"\n", ""),
+        "template.yaml" => EMPTY.to_owned(),
+        "README.md" => {
+            let text = text.split("\n## The example\n").next().unwrap_or_default();
+            text.replace("--lib shop ", "--lib rooms")
+        }
+        _ => text.to_owned(),
+    })
 }
 
 /// The setting of the API in a stack with tokens, and its parameters.
@@ -135,7 +170,7 @@ const PARAMETERS: &str = "  JwtIssuer:
 
 /// The starter's template with an API that asks for tokens, and with the scopes of its slices and its view, as
 /// `ringfence template` writes it.
-fn with_tokens(template: &str) -> Result<String> {
+fn with_tokens(template: &str, empty: bool) -> Result<String> {
     let of_iam = "      Auth: # callers sign with SigV4 and need execute-api:Invoke\n        EnableIamAuthorizer: true\n        \
                   DefaultAuthorizer: AWS_IAM\n";
     let flow = "      Auth: { Authorizers: { Jwt: { JwtConfiguration: { issuer: !Ref JwtIssuer, audience: !Ref JwtAudience }, \
@@ -143,7 +178,7 @@ fn with_tokens(template: &str) -> Result<String> {
     let routes = ["/shop/offer-product", "/shop/take-order"];
     let routes = routes.map(|path| (path, "shop/write"));
     let views = ["\"/{view}\"", "\"/{view}/{id+}\""].map(|path| (path, "shop/read"));
-    let scopes = routes.into_iter().chain(views).map(|(path, scope)| {
+    let scopes = routes.into_iter().chain(views).filter(|_| !empty).map(|(path, scope)| {
         let route = format!("Path: {path} }}");
         (route, format!("Path: {path}, Auth: {{ AuthorizationScopes: [{scope}] }} }}"))
     });

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use crate::context::{self, Log};
 use crate::plan::Plan;
+use crate::reactor::{self, Sends};
 use crate::slice::{self, Begins};
 use crate::stack::{self, Auth, Source, in_own_workspace};
 use crate::view;
@@ -48,7 +49,7 @@ fn repository() -> TempDir {
 fn new_stack() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let source = Source::of_checkout(&workspace_root());
-    run(folder.path(), |plan| stack::add(plan, "my-shop", &source, Auth::Iam)).unwrap();
+    run(folder.path(), |plan| stack::add(plan, "my-shop", &source, Auth::Iam, false)).unwrap();
     folder
 }
 
@@ -267,6 +268,11 @@ fn add_rooms(folder: &Path, log: Log, on: &str) {
         run(folder, |plan| context::add(plan, "rooms", log)).unwrap();
         run(folder, |plan| slice::add(plan, "rooms", "book-room", Begins::WhenSent)).unwrap();
         run(folder, |plan| slice::add(plan, "rooms", "clean-room", Begins::On(on))).unwrap();
+        run(folder, |plan| slice::add(plan, "rooms", "tidy-room", Begins::InOrder(on))).unwrap();
+        for (reactor, sends) in [("mail-guest", Sends::Mail), ("tell-partner", Sends::Webhook)] {
+            run(folder, |plan| reactor::add(plan, "rooms", reactor, "rooms/RoomBooked", sends))
+                .unwrap();
+        }
         if log != Log::Document {
             let begins = Begins::After("15m".parse().unwrap(), "rooms/RoomBooked");
             run(folder, |plan| slice::add(plan, "rooms", "free-room", begins)).unwrap();
@@ -275,8 +281,20 @@ fn add_rooms(folder: &Path, log: Log, on: &str) {
     };
     add();
     let after = files(folder);
-    let view = &after["functions/rooms/src/views/bookings.rs"];
-    assert!(!view.contains("__"), "{view}");
+    for file in ["views/bookings.rs", "tidy_room.rs", "mail_guest.rs", "tell_partner.rs"] {
+        let source = &after[&format!("functions/rooms/src/{file}")];
+        assert!(!source.contains("__"), "{source}");
+        // The slice reacts to an event of another context.
+        let is_slice = file == "tidy_room.rs";
+        assert_eq!(source.contains("#[stream]"), !is_slice && log != Log::Dcb, "{source}");
+        let has_order = source.contains("const ORDER: Option<Lane> = Some(Lane::Partition);");
+        assert_eq!(has_order, is_slice, "{source}");
+    }
+    let list = &after["functions/rooms/src/lib.rs"];
+    let reactors = "    reactor mail_guest::MailGuest;\n    reactor tell_partner::TellPartner;\n";
+    assert!(list.contains(reactors), "{list}");
+    let main = &after["functions/rooms/src/bin/mail-guest.rs"];
+    assert!(main.contains("ringfence::reactor::run::<rooms::mail_guest::MailGuest>()"), "{main}");
     if log != Log::Document {
         let due = &after["functions/rooms/src/free_room.rs"];
         assert!(due.contains("const AFTER_MS: u64 = 15 * 60 * 1_000;"), "{due}");
@@ -289,6 +307,15 @@ fn add_rooms(folder: &Path, log: Log, on: &str) {
     let list = &after["functions/stack/src/lib.rs"];
     assert!(list.contains("context rooms::Rooms;"), "{list}");
     assert_eq!(add(), "Everything is there already; nothing was changed.\n");
+    let refused = run(folder, |it| slice::add(it, "rooms", "clean-room", Begins::InOrder(on)));
+    let error = format!("{:#}", refused.unwrap_err());
+    assert!(
+        error.contains("write `const ORDER: Option<Lane> = Some(Lane::Partition);`"),
+        "{error}"
+    );
+    let refused = run(folder, |it| reactor::add(it, "rooms", "tell-boss", on, Sends::Mail));
+    let error = format!("{:#}", refused.unwrap_err());
+    assert!(error.contains("name an event of rooms"), "{error}");
     if log != Log::Document {
         for (name, after, said) in [
             ("book-room", "15m", "book_room.rs is there, but has no `impl Due for BookRoom`"),
@@ -334,6 +361,28 @@ fn a_stack_in_a_workspace_is_added_to_and_takes_no_name_of_another() {
 }
 
 #[test]
+fn a_file_keeps_its_line_ends_and_views_may_have_a_file_of_their_own() {
+    let folder = new_stack();
+    let path = |file: &str| folder.path().join("functions/shop/src").join(file);
+    let lib = fs::read_to_string(path("lib.rs")).unwrap();
+    let (before, views) = lib.split_once("pub mod views {\n").unwrap();
+    let (views, after) = views.split_once("\n}\n").unwrap();
+    fs::write(path("views.rs"), views.replace("    ", "") + "\n").unwrap();
+    let lib = format!("{before}pub mod views;\n{after}").replace('\n', "\r\n");
+    fs::write(path("lib.rs"), lib).unwrap();
+    run(folder.path(), |plan| {
+        slice::add(plan, "shop", "pack-order", Begins::WhenSent)?;
+        view::add(plan, "shop", "packed", "shop/OrderPacked")
+    })
+    .unwrap();
+    let lib = fs::read_to_string(path("lib.rs")).unwrap();
+    assert!(lib.contains("\r\n    slice pack_order::PackOrder;\r\n"), "{lib}");
+    assert_eq!(lib.matches('\n').count(), lib.matches("\r\n").count());
+    let views = fs::read_to_string(path("views.rs")).unwrap();
+    assert!(views.contains("pub mod orders;\npub mod packed;\n"), "{views}");
+}
+
+#[test]
 fn if_a_file_can_not_be_written_all_are_as_they_were() {
     let folder = new_stack();
     run(folder.path(), |plan| context::add(plan, "rooms", Log::Dcb)).unwrap();
@@ -346,6 +395,5 @@ fn if_a_file_can_not_be_written_all_are_as_they_were() {
     let error = plan.write().unwrap_err().to_string();
     assert!(error.contains("so nothing is written"), "{error}");
     assert_eq!(files(folder.path()), before);
-    assert!(!folder.path().join("events/book-room").exists());
     run(folder.path(), |plan| slice::add(plan, "rooms", "book-room", Begins::WhenSent)).unwrap();
 }

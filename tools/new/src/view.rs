@@ -5,7 +5,7 @@ use heck::{ToLowerCamelCase, ToPascalCase, ToSnakeCase};
 
 use crate::context::{self, Log};
 use crate::declared::declared;
-use crate::edit::{add_member, add_view_module};
+use crate::edit::{Views, add_member, add_module, add_view_module};
 use crate::names::{check, check_path, check_type};
 use crate::plan::{Plan, fill};
 
@@ -81,7 +81,16 @@ pub(crate) fn add(plan: &mut Plan, context: &str, view: &str, on: &str) -> Resul
     }
     plan.create(&file, &fill(include_str!("../files/view.rs"), &values));
     let lib = format!("{}/src/lib.rs", found.folder);
-    plan.edit(&lib, |text| add_view_module(text, &module))?;
+    match add_view_module(&plan.read(&lib)?, &module).with_context(|| lib.clone())? {
+        Views::Here(text) => plan.edit(&lib, |_| Ok(text))?,
+        Views::InFile => {
+            let files =
+                ["views.rs", "views/mod.rs"].map(|file| format!("{}/src/{file}", found.folder));
+            let file = files.iter().find(|file| plan.has(file));
+            let file = file.with_context(|| format!("finds neither {}", files.join(" nor ")))?;
+            plan.edit(file, |text| add_module(text, &module))?;
+        }
+    }
     plan.edit(&lib, |text| add_member(text, "view", &format!("views::{module}::{name}")))?;
     context::depend(plan, context, "serde_json")
 }

@@ -52,10 +52,9 @@ fn stack() -> Stack {
         origins: Vec::new(),
         slices: vec![
             slice("book-room", "Books a room."),
-            slice("tidy-up", "Tidies up.</script><!--")⟦,
-        ⟨base⟩⟨theirs⟩,
+            slice("tidy-up", "Tidies up.</script><!--"),
             slice("free-room", "Callers do not give it."),
-        ⟧],
+        ],
         dues: Vec::new(),
         views: vec![Definition::of::<Bookings>()],
         reactors: Vec::new(),

@@ -6,6 +6,7 @@ mod adopt;
 mod alarms;
 mod conditions;
 mod edits;
+mod effects;
 mod error;
 mod flow;
 mod functions;

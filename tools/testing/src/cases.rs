@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 use crate::Dynamo;
 use crate::deadlines::requests_of_sweeps;
 use crate::dynamo::tables;
-use crate::lanes::{IN_ORDER, has_ordered, requests_of_lanes};
+use crate::lanes::{IN_ORDER, requests_of_lanes};
 use crate::readers::VIEWS;
 use crate::requests::{Asked, check_requests, grants};
-use crate::template::{binary, model};
-use crate::written::{self, check_written, write_if_asked};
+use crate::template::{binary, check_none};
+use crate::written::{self, Current, differences_of_template};
 
 /// The limits of Tips in the cases on a log. On the document log they are the document's, and so small that each append
 /// but the first makes a calf. The other logs have no Tips.
@@ -42,9 +42,8 @@ type Requests = Vec<(String, Value)>;
 /// `template.yaml`. Panics with the place of a failed case, with each request that a role does not allow, and with
 /// every permission that no case needs. Under `UPDATE=1` it writes the needed permissions into the template.
 pub async fn check_cases<M: Members>() {
-    let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
-    write_if_asked(&stack);
-    let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
+    let current = Current::of::<M>();
+    let (stack, template, model) = (&current.stack, current.template(), current.model());
     let mut cases = Cases { template: &template, on_dynamo: Vec::new(), dues: Vec::new() };
     MemberList::walk::<M>(&mut cases);
     let mut asked: Vec<Asked> = Vec::new();
@@ -52,36 +51,38 @@ pub async fn check_cases<M: Members>() {
     let mut in_order = Requests::new();
     for (slice, requests) in cases.on_dynamo {
         let requests = requests.await;
-        if is_ordered(&stack, slice) {
+        if is_ordered(stack, slice) {
             in_order.extend(requests.iter().cloned());
-            let lanes = requests_of_lanes(slice, false).await.into_iter();
+            let lanes = requests_of_lanes(&template, slice, false).await.into_iter();
             in_order.extend(lanes.map(|asked| (asked.operation, asked.request)));
         }
         asked.push((slice.to_owned(), requests));
     }
     // fire-deadlines carries out the commands of all dues.
-    if !cases.dues.is_empty() {
+    if let Some(binary) = binary(&model, "FireDeadlines") {
         let is_due = |(slice, _): &&(String, _)| cases.dues.contains(&&**slice);
         let of_dues = asked.iter().filter(is_due).flat_map(|(_, requests)| requests.clone());
-        let sweeps = requests_of_sweeps().await.into_iter();
+        let sweeps = requests_of_sweeps(&template).await.into_iter();
         let sweeps = sweeps.map(|Exchange { operation, request, .. }| (operation, request));
         let all = of_dues.chain(sweeps).collect();
-        asked.push((binary(&model(), "FireDeadlines").to_owned(), all));
+        asked.push((binary.to_owned(), all));
     }
-    if has_ordered(&stack) {
-        asked.push((binary(&model(), IN_ORDER).to_owned(), in_order));
+    if let Some(binary) = binary(&model, IN_ORDER) {
+        asked.push((binary.to_owned(), in_order));
     }
     // run-commands carries out the commands of all slices.
-    let is_slice = |(name, _): &&Asked| stack.slices().any(|(_, slice)| slice.name == name);
-    let of_slices = asked.iter().filter(is_slice).flat_map(|(_, requests)| requests.clone());
-    let all = of_slices.chain(requests_of_answers().await).collect();
-    asked.push((binary(&model(), "RunCommands").to_owned(), all));
+    if let Some(binary) = binary(&model, "RunCommands") {
+        let is_slice = |(name, _): &&Asked| stack.slices().any(|(_, slice)| slice.name == name);
+        let of_slices = asked.iter().filter(is_slice).flat_map(|(_, requests)| requests.clone());
+        let all = of_slices.chain(requests_of_answers(&template).await).collect();
+        asked.push((binary.to_owned(), all));
+    }
     if written::is_asked() {
         let grants = grants(&template, &tables(&template), &asked);
         let grants = grants.unwrap_or_else(|error| fail("template.yaml", error));
-        check_written(&stack, Some(&grants));
+        check_none(&differences_of_template(stack, Some(&grants)));
     }
-    check_requests(&asked);
+    check_requests(Current::of::<M>().template(), &asked);
 }
 
 fn is_ordered(stack: &Stack, name: &str) -> bool {
@@ -89,9 +90,8 @@ fn is_ordered(stack: &Stack, name: &str) -> bool {
 }
 
 /// The requests of run-commands for the answers of commands.
-async fn requests_of_answers() -> Requests {
-    let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
-    let dynamo = Dynamo::with(&template, &[VIEWS]);
+async fn requests_of_answers(template: &Template) -> Requests {
+    let dynamo = Dynamo::with(template, &[VIEWS]);
     let queued = json!({ "slice": "a/b", "commandId": "c", "group": "d", "command": {} });
     let queued = serde_json::from_value(queued).unwrap_or_else(|error| fail("a command", error));
     let answers = CommandAnswers::new(dynamo.client.clone(), VIEWS);

@@ -48,12 +48,12 @@ macro_rules! checks {
 
         #[tokio::test]
         async fn the_role_of_index_events_allows_what_it_asks_and_no_more() {
-            $crate::check_role_of_index_events().await;
+            $crate::check_role_of_index_events::<$stack>().await;
         }
 
         #[tokio::test]
         async fn the_role_of_project_views_allows_what_it_asks_and_no_more() {
-            $crate::check_role_of_project_views().await;
+            $crate::check_role_of_project_views::<$stack>().await;
         }
 
         #[tokio::test]
@@ -63,7 +63,7 @@ macro_rules! checks {
 
         #[tokio::test]
         async fn the_role_of_query_views_allows_what_it_asks_and_no_more() {
-            $crate::check_role_of_query_views().await;
+            $crate::check_role_of_query_views::<$stack>().await;
         }
     };
 }

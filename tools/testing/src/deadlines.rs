@@ -156,9 +156,8 @@ fn set(reminder: &str, is_barred: bool) -> NewEvent {
 }
 
 /// The requests of sweeps with rows that fire, rows that stay, and notes that are deleted.
-pub(crate) async fn requests_of_sweeps() -> Vec<Exchange> {
-    let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
-    let dynamo = Dynamo::with(&template, &["EventTable", "IndexTable", "ViewTable"]);
+pub(crate) async fn requests_of_sweeps(template: &Template) -> Vec<Exchange> {
+    let dynamo = Dynamo::with(template, &["EventTable", "IndexTable", "ViewTable"]);
     let mut asked = Vec::new();
     let both = Swept { fired: 1, left: 1, lag_ms: 0, ..Swept::default() };
     let ended = ReminderEnded { reminder_id: ringfence_core::kit::id("b") };

@@ -8,23 +8,20 @@ use futures::future::LocalBoxFuture;
 use ringfence_aws::wire::Exchange;
 use ringfence_core::kit::fail;
 use ringfence_core::{BoundaryId, Lane, SequencedEvent};
+use ringfence_local::template::Template;
 use ringfence_reactors::{
     Delivery, Failed, Handler, InDoubt, Lanes, PAUSES, ReactorTable, Starts, Unpark,
 };
-use ringfence_stack::{Members, Stack};
+use ringfence_stack::Members;
 
-use crate::readers::{VIEWS, World, check_role, noted, requests_of_rows};
-use crate::written::write_if_asked;
+use crate::readers::{VIEWS, World, asked_by, noted, requests_of_rows};
+use crate::requests::check_requests;
+use crate::written::Current;
 
 /// The logical id of the function that feeds ordered automations.
 pub(crate) const IN_ORDER: &str = "ReactInOrder";
 /// The logical id of the function that notifies all readers of lanes.
 pub(crate) const NOTIFY: &str = "NotifyReaders";
-
-/// Whether a slice of the stack reacts in order.
-pub(crate) fn has_ordered(stack: &Stack) -> bool {
-    stack.slices().any(|(_, slice)| slice.order.is_some())
-}
 
 /// Handles every event. Its outcome is set before a run.
 struct Probe {
@@ -78,8 +75,12 @@ impl Handler for Probe {
 }
 
 /// The requests of a reader of lanes with this name, for all outcomes of its events.
-pub(crate) async fn requests_of_lanes(name: &'static str, keeps_receipts: bool) -> Vec<Exchange> {
-    let (world, long) = (World::start(), Duration::from_secs(3_600));
+pub(crate) async fn requests_of_lanes(
+    template: &Template,
+    name: &'static str,
+    keeps_receipts: bool,
+) -> Vec<Exchange> {
+    let (world, long) = (World::of(template), Duration::from_secs(3_600));
     let table = ReactorTable::new(world.dynamo.client.clone(), VIEWS, world.dynamo.clock.clone());
     let mut asked = Vec::new();
     for in_doubt in [InDoubt::Repeat, InDoubt::Park] {
@@ -108,11 +109,13 @@ pub(crate) async fn requests_of_lanes(name: &'static str, keeps_receipts: bool) 
 
 /// Compares the requests of each reactor with its role. Panics unless the role allows exactly them.
 pub async fn check_roles_of_reactors<M: Members>() {
-    let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
-    write_if_asked(&stack);
-    for (_, reactor) in stack.reactors() {
-        let mut asked = requests_of_lanes(reactor.name, true).await;
-        asked.extend(requests_of_rows(reactor.views).await);
-        check_role(reactor.name, asked);
+    let current = Current::of::<M>();
+    let template = current.template();
+    let mut all = Vec::new();
+    for (_, reactor) in current.stack.reactors() {
+        let mut asked = requests_of_lanes(&template, reactor.name, true).await;
+        asked.extend(requests_of_rows(&template, reactor.views).await);
+        all.push(asked_by(reactor.name, asked));
     }
+    check_requests(template, &all);
 }

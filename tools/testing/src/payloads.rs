@@ -1,15 +1,10 @@
 //! Checks the answers of each slice to input that is not a command.
 
-use std::fs;
-
-use ringfence_aws::Clock;
-use ringfence_core::kit::fail;
-use ringfence_core::{Slice, json};
-use ringfence_lambda::slice::read;
-use ringfence_lambda::{Issuers, Problem};
-use ringfence_local::stack_root;
-use ringfence_stack::{MemberList, Members, Visitor};
+use ringfence_stack::Members;
 use serde_json::{Value, json};
+
+use crate::samples::{Refused, commands};
+use crate::template::check_none;
 
 /// Words of Rust and of serde.
 const JARGON: [&str; 18] = [
@@ -33,23 +28,6 @@ const JARGON: [&str; 18] = [
     "`",
 ];
 
-/// The problem with the text of a slice's command; `None` if it is a valid command.
-type Refused = fn(&str) -> Option<Problem>;
-
-/// The command of a slice's sample. Panics if it is not one.
-fn sample(slice: &str, refused: Refused) -> Value {
-    let path = format!("events/{slice}/direct.json");
-    let sample = fs::read_to_string(stack_root().join(&path));
-    let sample = sample.unwrap_or_else(|error| fail(&path, error));
-    let sample = json::read(&sample, json::LEVELS_MAX);
-    let mut sample = sample.unwrap_or_else(|error| fail(&path, error));
-    let sample = if sample.get("command").is_some() { sample["command"].take() } else { sample };
-    if let Some(problem) = refused(&sample.to_string()) {
-        panic!("{path} is not a command of {slice}: {}\n{sample:#}", problem.detail());
-    }
-    sample
-}
-
 /// The pointers of all values within `json`.
 fn pointers(json: &Value, at: &str, all: &mut Vec<String>) {
     let inside: Vec<(String, &Value)> = match json {
@@ -65,10 +43,9 @@ fn pointers(json: &Value, at: &str, all: &mut Vec<String>) {
 }
 
 /// Tries wrong values in each place of the sample, and leaves out each field.
-fn harass(slice: &str, refused: Refused) {
-    let sample = sample(slice, refused);
+fn harass(slice: &str, sample: &Value, refused: Refused) {
     let mut at = vec![];
-    pointers(&sample, "", &mut at);
+    pointers(sample, "", &mut at);
     let wrong = [
         json!(null),
         json!(true),
@@ -125,15 +102,12 @@ fn harass(slice: &str, refused: Refused) {
 /// Tries wrong values in each place of each slice's sample `events/<slice>/direct.json`, and leaves out each field.
 /// Panics unless the answer is 400, names the field, and has no words of Rust.
 pub fn check_bad_input<M: Members>() {
-    struct Each;
-
-    impl Visitor for Each {
-        fn slice<S: Slice>(&mut self) {
-            harass(S::NAME, |command| {
-                read::<S>(command, &Issuers::default(), &Clock::fixed(0)).err()
-            });
+    let mut lines = Vec::new();
+    for (slice, sample) in commands::<M>() {
+        match sample.command(slice) {
+            Ok(command) => harass(slice, &command, sample.refused),
+            Err(line) => lines.push(line),
         }
     }
-
-    MemberList::walk::<M>(&mut Each);
+    check_none(&lines);
 }

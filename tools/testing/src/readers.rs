@@ -16,13 +16,15 @@ use ringfence_document_log::{DocumentLog, DynamoStore, Payload, StreamName, TipL
 use ringfence_feed::{Index, Indexer, Partition};
 use ringfence_lambda::Issuers;
 use ringfence_local::template::Template;
+use ringfence_stack::Members;
 use ringfence_views::{Definition, Projector, View, ViewReader, project_views, query_views};
 use serde_json::json;
 
 use crate::Dynamo;
 use crate::dynamo::tables;
-use crate::requests::check_requests;
-use crate::template::{binary, model};
+use crate::requests::{Asked, check_requests};
+use crate::template::binary;
+use crate::written::Current;
 
 /// The logical ids of the tables, which are their names too.
 const EVENTS: &str = "EventTable";
@@ -98,12 +100,8 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn start() -> Self {
-        Self::of(&template())
-    }
-
     /// A world with the template's tables and an event table.
-    fn of(template: &Template) -> Self {
+    pub(crate) fn of(template: &Template) -> Self {
         let tables = tables(template);
         let all: BTreeSet<_> = tables.iter().copied().chain([EVENTS]).collect();
         let dynamo = Dynamo::with(template, &Vec::from_iter(all));
@@ -217,20 +215,22 @@ impl World {
     }
 }
 
-fn template() -> Template {
-    Template::of_stack().unwrap_or_else(|error| fail("the template", error))
-}
-
 /// Compares requests of a function with its role. The names of the tables are their logical ids. Panics unless the role
 /// allows exactly the requests.
 pub fn check_role(function: &str, asked: Vec<Exchange>) {
+    let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
+    check_requests(template, &[asked_by(function, asked)]);
+}
+
+/// The requests of a function.
+pub(crate) fn asked_by(function: &str, asked: Vec<Exchange>) -> Asked {
     let asked = asked.into_iter().map(|asked| (asked.operation, asked.request)).collect();
-    check_requests(&[(function.to_owned(), asked)]);
+    (function.to_owned(), asked)
 }
 
 /// The requests of a reader of rows of these views, which waits for an event.
-pub(crate) async fn requests_of_rows(views: &[&'static str]) -> Vec<Exchange> {
-    let world = World::start();
+pub(crate) async fn requests_of_rows(template: &Template, views: &[&'static str]) -> Vec<Exchange> {
+    let world = World::of(template);
     let mut asked = Vec::new();
     for name in views {
         let mut view = Definition::of::<Notes>();
@@ -250,8 +250,18 @@ pub(crate) async fn requests_of_rows(views: &[&'static str]) -> Vec<Exchange> {
 }
 
 /// Compares the requests of index-events with its role. Panics unless the role allows exactly them.
-pub async fn check_role_of_index_events() {
-    check_role(binary(&model(), "IndexEvents"), requests_of_index_events(&World::start()).await);
+pub async fn check_role_of_index_events<M: Members>() {
+    let current = Current::of::<M>();
+    let template = current.template();
+    let asked = requests_of_index_events(&World::of(&template)).await;
+    check_role_of(&current, "IndexEvents", asked);
+}
+
+/// Compares requests with the role of a function that serves all contexts.
+fn check_role_of(current: &Current, id: &str, asked: Vec<Exchange>) {
+    let model = current.model();
+    let binary = binary(&model, id).unwrap_or_else(|| panic!("template.yaml lacks {id}"));
+    check_requests(current.template(), &[asked_by(binary, asked)]);
 }
 
 async fn requests_of_index_events(world: &World) -> Vec<Exchange> {
@@ -279,8 +289,12 @@ async fn requests_of_index_events(world: &World) -> Vec<Exchange> {
 }
 
 /// Compares the requests of project-views with its role. Panics unless the role allows exactly them.
-pub async fn check_role_of_project_views() {
-    let world = World::start();
+pub async fn check_role_of_project_views<M: Members>() {
+    let current = Current::of::<M>();
+    if current.stack.rows().is_empty() {
+        return;
+    }
+    let world = World::of(&current.template());
     let many: Vec<String> = (0..150).map(|n| format!("r{n}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let deleted = ["b", "unknown"].map(str::to_owned).to_vec();
@@ -297,12 +311,16 @@ pub async fn check_role_of_project_views() {
         world.project().await;
         asked.extend(world.dynamo.wire.take());
     }
-    check_role(binary(&model(), "ProjectViews"), asked);
+    check_role_of(&current, "ProjectViews", asked);
 }
 
 /// Compares the requests of query-views with its role. Panics unless the role allows exactly them.
-pub async fn check_role_of_query_views() {
-    let world = World::start();
+pub async fn check_role_of_query_views<M: Members>() {
+    let current = Current::of::<M>();
+    if current.stack.views().is_empty() {
+        return;
+    }
+    let world = World::of(&current.template());
     let client = world.dynamo.client.clone();
     let reader = ViewReader::new(client, world.index(), VIEWS, &[Definition::of::<Notes>()]);
     let ask = async |question| {
@@ -323,7 +341,7 @@ pub async fn check_role_of_query_views() {
     for question in [json!({ "view": "notes", "id": "a" }), json!({ "view": "notes" }), wait] {
         asked.extend(ask(question).await);
     }
-    check_role(binary(&model(), "QueryViews"), asked);
+    check_role_of(&current, "QueryViews", asked);
 }
 
 #[cfg(test)]

@@ -17,10 +17,8 @@ use crate::written;
 pub(crate) type Asked = (String, Vec<(String, Value)>);
 
 /// Panics unless the roles of the functions allow exactly these requests.
-pub(crate) fn check_requests(asked: &[Asked]) {
-    let template = Template::of_stack()
-        .map(Template::whole)
-        .unwrap_or_else(|error| fail("the template", error));
+pub(crate) fn check_requests(template: Template, asked: &[Asked]) {
+    let template = template.whole();
     let lines = lines(&template, &tables(&template), asked);
     check_none(&lines.unwrap_or_else(|error| fail("template.yaml", error)));
 }

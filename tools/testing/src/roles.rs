@@ -8,16 +8,14 @@
 use std::collections::BTreeMap;
 
 use ringfence_core::LogKind;
-use ringfence_core::kit::fail;
-use ringfence_local::stack_root;
 use ringfence_stack::{ContextInfo, Members, Stack};
 use ringfence_template::written::table_of;
 use serde_json::{Value, json};
 
 use crate::grants::{besides_items, differences, send_spans};
 use crate::lanes::IN_ORDER;
-use crate::template::{arn, check_none, resources, table_arn, template};
-use crate::written::write_if_asked;
+use crate::template::{arn, check_none, resources, table_arn};
+use crate::written::Current;
 
 /// The role of fire-deadlines.
 const FIRE_DEADLINES: &str = "FireDeadlinesRole";
@@ -27,15 +25,17 @@ const RUN_COMMANDS: &str = "RunCommandsRole";
 /// Panics unless each function has its role, and each role allows exactly what its functions need. The message says
 /// what to write into `template.yaml`.
 pub fn check_roles<M: Members>() {
-    let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
-    write_if_asked(&stack);
-    let template = template(&stack_root());
-    every_function_has_the_role_of_its_log_or_context_or_its_own_role(&stack, &template);
-    check_none(&writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys(
-        &stack, &template,
-    ));
-    besides_items_a_role_allows_what_its_functions_need_and_no_more(&stack, &template);
-    no_statement_names_everything_and_only_rows_are_deleted(&template);
+    let current = Current::of::<M>();
+    let (stack, template) = (&current.stack, current.json());
+    let of = [
+        every_function_has_the_role_of_its_log_or_context_or_its_own_role(stack, &template),
+        writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys(
+            stack, &template,
+        ),
+        besides_items_a_role_allows_what_its_functions_need_and_no_more(stack, &template),
+        no_statement_names_everything_and_only_rows_are_deleted(&template),
+    ];
+    check_none(&of.concat());
 }
 
 /// The role that a function must have.
@@ -110,41 +110,50 @@ fn roles(stack: &Stack, template: &Value) -> BTreeMap<String, BTreeMap<String, V
 
 /// The statements of a role.
 fn statements(template: &Value, role: &str) -> Vec<Value> {
-    let policies = &template["Resources"][role]["Properties"]["Policies"];
-    let [policy] = policies.as_array().map(Vec::as_slice).unwrap_or_default() else {
-        panic!("template.yaml lacks the role {role} with one policy: copy a neighbour's");
-    };
-    policy["PolicyDocument"]["Statement"].as_array().expect("the shape of a template").clone()
+    // A check of its own finds a role without one policy.
+    let policy = &template["Resources"][role]["Properties"]["Policies"][0];
+    policy["PolicyDocument"]["Statement"].as_array().cloned().unwrap_or_default()
 }
 
 fn every_function_has_the_role_of_its_log_or_context_or_its_own_role(
     stack: &Stack,
     template: &Value,
-) {
+) -> Vec<String> {
     let (mut found, mut troubles) = (resources(template, "AWS::IAM::Role"), Vec::new());
     for (role, functions) in roles(stack, template) {
         for (id, function) in functions {
             if function["Role"] != arn(&role) {
                 troubles.push(format!("template.yaml: {id} lacks `Role: !GetAtt {role}.Arn`"));
             }
-            assert!(function.get("Policies").is_none(), "{id}: policies belong to its role");
+            if function.get("Policies").is_some() {
+                troubles.push(format!("template.yaml: {id}: move its Policies into {role}"));
+            }
         }
-        let Some(role) = found.remove(&role) else {
+        let Some(of) = found.remove(&role) else {
             troubles.push(format!("template.yaml lacks the role {role}: copy a neighbour's"));
             continue;
         };
-        assert!(role.get("ManagedPolicyArns").is_none(), "{role}: a managed policy");
+        if of["Policies"].as_array().is_none_or(|all| all.len() != 1)
+            || of.get("ManagedPolicyArns").is_some()
+        {
+            troubles.push(format!("template.yaml: {role}: write one policy, without managed ones"));
+        }
         let assumes = json!([{
             "Effect": "Allow",
             "Principal": { "Service": "lambda.amazonaws.com" },
             "Action": "sts:AssumeRole",
         }]);
-        assert_eq!(role["AssumeRolePolicyDocument"]["Statement"], assumes, "{role}");
+        if of["AssumeRolePolicyDocument"]["Statement"] != assumes {
+            troubles.push(format!(
+                "template.yaml: {role}: Lambda alone assumes it: write the Statement {assumes} in its \
+                 AssumeRolePolicyDocument"
+            ));
+        }
     }
     troubles.extend(
         found.keys().map(|role| format!("template.yaml has {role}, which no function has")),
     );
-    check_none(&troubles);
+    troubles
 }
 
 /// Whether the statement is about items of tables.
@@ -192,14 +201,14 @@ fn writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys
 fn besides_items_a_role_allows_what_its_functions_need_and_no_more(
     stack: &Stack,
     template: &Value,
-) {
+) -> Vec<String> {
     let mut troubles = Vec::new();
     for (role, functions) in roles(stack, template) {
         let mut found = statements(template, &role);
         found.retain(|statement| !is_about_items(statement));
         troubles.extend(differences(&role, &found, &besides_items(stack, template, &functions)));
     }
-    assert!(troubles.is_empty(), "template.yaml:\n{}", troubles.join("\n"));
+    troubles.into_iter().map(|line| format!("template.yaml: {line}")).collect()
 }
 
 /// Every value under `key`, at any depth.
@@ -214,7 +223,7 @@ fn collect<'a>(value: &'a Value, key: &str, found: &mut Vec<&'a Value>) {
     }
 }
 
-fn no_statement_names_everything_and_only_rows_are_deleted(template: &Value) {
+fn no_statement_names_everything_and_only_rows_are_deleted(template: &Value) -> Vec<String> {
     let (mut named, mut actions) = (Vec::new(), Vec::new());
     collect(&template["Resources"], "Resource", &mut named);
     collect(&template["Resources"], "Action", &mut actions);
@@ -229,15 +238,24 @@ fn no_statement_names_everything_and_only_rows_are_deleted(template: &Value) {
     let named = named.iter().map(|resource| resource.to_string());
     // Only the objects of a bucket may be named by a star.
     let stars: Vec<_> = named.filter(|it| it.replace(".Arn}/*", "").contains('*')).collect();
-    assert!(stars.len() == known && known <= 1, "{stars:?}");
-    for action in actions.iter().map(|action| action.to_string()) {
-        assert!(!action.contains('*'), "{action}");
+    let mut troubles = Vec::new();
+    if stars.len() != known || known > 1 {
+        troubles
+            .push(format!("template.yaml: name resources without a star: {}", stars.join(", ")));
     }
-    for statement in statements {
-        // A function deletes the messages that it has handled.
-        let deletes = statement["Action"].to_string().contains("dynamodb:Delete");
-        assert!(!deletes || statement["Resource"] == table_arn("ViewTable"), "{statement}");
-    }
+    let actions = actions.iter().map(|action| action.to_string());
+    let actions = actions.filter(|action| action.contains('*'));
+    troubles.extend(
+        actions.map(|action| format!("template.yaml: name actions without a star: {action}")),
+    );
+    // A function deletes the messages that it has handled.
+    let deletes = |statement: &&&Value| statement["Action"].to_string().contains("dynamodb:Delete");
+    let statements = statements.iter().filter(deletes);
+    let statements = statements.filter(|statement| statement["Resource"] != table_arn("ViewTable"));
+    troubles.extend(
+        statements.map(|it| format!("template.yaml: only rows may be deleted, and not by {it}")),
+    );
+    troubles
 }
 
 #[test]

@@ -14,7 +14,7 @@ use ringfence_reactors::Reactor;
 use ringfence_stack::FunctionInfo;
 use ringfence_stack::{ContextInfo, Function, MemberList, Members, Stack, Visitor};
 
-use crate::functions::{entries, serving};
+use crate::listed::{entries, serving};
 use crate::template::{check_none, differences};
 
 /// The folders of `functions` that are not contexts.
@@ -25,18 +25,21 @@ const NO_CONTEXTS: [&str; 2] = ["stack", "tools"];
 /// another. The message says what to write.
 pub fn check_rooms<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
-    every_context_is_in_the_list_of_the_stack(&stack);
-    every_function_has_a_binary_and_every_binary_is_of_a_function(&stack);
-    every_binary_runs_the_function_of_its_name::<M>();
-    a_slice_uses_no_other_slice(&stack);
-    every_member_of_a_context_is_in_its_list(&stack);
+    let lines = [
+        every_context_is_in_the_list_of_the_stack(&stack),
+        every_binary_is_of_a_function(&stack),
+        every_function_has_a_binary_that_runs_it::<M>(),
+        a_slice_uses_no_other_slice(&stack),
+        every_member_of_a_context_is_in_its_list(&stack),
+    ];
+    check_none(&lines.concat());
 }
 
-fn every_context_is_in_the_list_of_the_stack(stack: &Stack) {
+fn every_context_is_in_the_list_of_the_stack(stack: &Stack) -> Vec<String> {
     let folders = entries(&stack_root().join("functions"));
     let contexts = stack.contexts.iter().map(|context| context.name);
     let expected = contexts.chain(NO_CONTEXTS).map(str::to_owned).collect();
-    check_none(&differences(
+    differences(
         &folders,
         &expected,
         |name| format!("functions/{name} is missing, the crate of the context {name}"),
@@ -46,16 +49,17 @@ fn every_context_is_in_the_list_of_the_stack(stack: &Stack) {
                  `{name}.path = \"../{name}\"`"
             )
         },
-    ));
+    )
 }
 
-fn every_function_has_a_binary_and_every_binary_is_of_a_function(stack: &Stack) {
+fn every_binary_is_of_a_function(stack: &Stack) -> Vec<String> {
     let slices = stack.slices().map(|(context, slice)| (context.name, slice.name));
     let others = stack.functions().map(|(context, function)| (context.name, function.name));
     let reactors = stack.reactors().map(|(context, reactor)| (context.name, reactor.name));
     let serving = serving().map(|(_, name, _)| binary("stack", &name));
     let all = slices.chain(others).chain(reactors);
-    let expected = all.map(|(folder, name)| binary(folder, name)).chain(serving).collect();
+    let expected: BTreeSet<_> =
+        all.map(|(folder, name)| binary(folder, name)).chain(serving).collect();
     let folders = entries(&stack_root().join("functions"));
     let folders = folders.iter().filter(|folder| *folder != "tools");
     let binaries = folders.flat_map(|folder| {
@@ -63,17 +67,14 @@ fn every_function_has_a_binary_and_every_binary_is_of_a_function(stack: &Stack) 
         let names = if bin.exists() { entries(&bin) } else { BTreeSet::new() };
         names.into_iter().map(move |file| format!("functions/{folder}/src/bin/{file}"))
     });
-    check_none(&differences(
-        &binaries.collect(),
-        &expected,
-        |path| format!("{path} is missing: copy a neighbour's three lines"),
-        |path| {
-            format!(
-                "{path} is of no function: the context's src/lib.rs lacks the function's `pub mod` and its line \
-                 `slice …;`, `reactor …;` or `function …;`"
-            )
-        },
-    ));
+    let extra = binaries.filter(|path| !expected.contains(path));
+    let line = |path| {
+        format!(
+            "{path} is of no function: the context's src/lib.rs lacks the function's `pub mod` and its line \
+             `slice …;`, `reactor …;` or `function …;`"
+        )
+    };
+    extra.map(line).collect()
 }
 
 /// The lines that run the functions of the contexts, by the functions' names.
@@ -110,7 +111,7 @@ impl Visitor for Mains {
 
 /// On one machine a function is a process of the stack's program. So only this check shows that the deployed binary
 /// runs the same function.
-fn every_binary_runs_the_function_of_its_name<M: Members>() {
+fn every_function_has_a_binary_that_runs_it<M: Members>() -> Vec<String> {
     let mut mains = Mains::default();
     MemberList::walk::<M>(&mut mains);
     let of_contexts =
@@ -119,11 +120,18 @@ fn every_binary_runs_the_function_of_its_name<M: Members>() {
     let of_stack = serving().map(|(id, name, _)| ("stack", name, format!("{id}>(")));
     let wrong = of_contexts.chain(of_stack).filter_map(|(folder, name, main)| {
         let path = binary(folder, &name);
-        let text = fs::read_to_string(stack_root().join(&path));
-        let text = text.unwrap_or_else(|error| fail(&path, error));
-        (!runs(&text, &main)).then(|| format!("{path}: does not run `{main}`"))
+        match fs::read_to_string(stack_root().join(&path)) {
+            Err(_) if folder == "stack" => Some(format!("{path} is missing: copy a neighbour's")),
+            Err(_) => Some(format!(
+                "{path} is missing: write\nfn main() -> std::process::ExitCode {{\n    {main}\n}}\nand into \
+                 functions/{folder}/Cargo.toml\n[[bin]]\nname = \"{name}\"\ntest = false"
+            )),
+            Ok(text) => {
+                (!runs(&text, &main)).then(|| format!("{path}: does not run `{main}`: write it there"))
+            }
+        }
     });
-    check_none(&wrong.collect::<Vec<_>>());
+    wrong.collect()
 }
 
 /// Whether a binary has this line, however it is broken.
@@ -136,7 +144,7 @@ fn binary(folder: &str, name: &str) -> String {
     format!("functions/{folder}/src/bin/{name}.rs")
 }
 
-fn a_slice_uses_no_other_slice(stack: &Stack) {
+fn a_slice_uses_no_other_slice(stack: &Stack) -> Vec<String> {
     let module = |name: &str| name.replace('-', "_");
     let modules: BTreeSet<String> = stack.slices().map(|(_, slice)| module(slice.name)).collect();
     let mut lines = Vec::new();
@@ -155,7 +163,7 @@ fn a_slice_uses_no_other_slice(stack: &Stack) {
             )
         }));
     }
-    check_none(&lines);
+    lines
 }
 
 /// The names before `::` in a file, without its tests.
@@ -166,12 +174,12 @@ fn used(source: &str) -> impl Iterator<Item = &str> {
 }
 
 /// An unlisted slice or view compiles, and nothing else would notice that it is missing.
-fn every_member_of_a_context_is_in_its_list(stack: &Stack) {
+fn every_member_of_a_context_is_in_its_list(stack: &Stack) -> Vec<String> {
     let of = |context: &ContextInfo| {
         let sources = sources(&format!("functions/{}/src", context.name)).into_iter();
         sources.flat_map(|(path, source)| unlisted(context, &path, &source)).collect::<Vec<_>>()
     };
-    check_none(&stack.contexts.iter().flat_map(of).collect::<Vec<_>>());
+    stack.contexts.iter().flat_map(of).collect()
 }
 
 /// A line for each slice, view, reactor and function of this file that its context does not list.

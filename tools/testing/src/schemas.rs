@@ -2,6 +2,7 @@
 //! lock is complete.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::io::{Write as _, stderr};
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use ringfence_schemas::{
 };
 use ringfence_stack::{Members, Stack};
 
-use crate::functions::entries;
+use crate::listed::entries;
 use crate::template::check_none;
 use crate::written;
 
@@ -23,13 +24,14 @@ use crate::written;
 pub fn check_schemas<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     let code = Code { stack, readers: Readers::of::<M>(), present: present::<M>() };
-    check_none(&unlike_their_shapes::<M>(&code.present));
+    let mut lines = unlike_their_shapes::<M>(&code.present);
     let Found { wrong, notes } = code.differences(&stack_root(), written::is_asked());
+    lines.extend(wrong);
     for note in notes {
         // The output of a passing test is not shown.
         writeln!(stderr(), "{note}").unwrap_or_else(|error| fail("stderr", error));
     }
-    check_none(&wrong);
+    check_none(&lines);
 }
 
 /// The way out for a file that can't be read.
@@ -71,14 +73,29 @@ impl Code {
         let is_of_one = |file: &&String| {
             self.present.keys().any(|context| Lock::path(context).ends_with(&format!("/{file}")))
         };
-        let of_none = found.iter().filter(|file| !is_of_one(file));
-        lines.wrong.extend(of_none.map(|file| {
-            format!(
-                "{}/{file} is of no context of the stack, but events of its types may be in a log: list the context again, \
-                 or remove the file if none of its types was ever stored",
-                Lock::FOLDER
-            )
-        }));
+        for file in found.iter().filter(|file| !is_of_one(file)) {
+            let shown = format!("{}/{file}", Lock::FOLDER);
+            let context = file.trim_end_matches(".json");
+            let is_gone = !root.join("functions").join(context).exists();
+            if is_gone && update {
+                let deleted = fs::remove_file(folder.join(file));
+                deleted.unwrap_or_else(|error| fail(&shown, error));
+                lines.notes.push(format!(
+                    "{shown} is deleted, because functions/{context} is gone. If events of its types are in a log, restore \
+                     both"
+                ));
+            } else {
+                let way_out = match is_gone {
+                    true => "restore functions/{context}, or let `UPDATE=1 cargo test` delete the file if none of its types \
+                             was ever stored"
+                        .replace("{context}", context),
+                    false => "list the context again, or delete its folder".to_owned(),
+                };
+                lines.wrong.push(format!(
+                    "{shown} is of no context of the stack, but events of its types may be in a log: {way_out}"
+                ));
+            }
+        }
         lines
     }
 
@@ -122,8 +139,6 @@ fn without_sample(present: &Lock) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use ringfence_core::{Catalog, Catalogs};
     use ringfence_schemas::{LockedType, LockedVersion, Shape};
     use serde_json::json;
@@ -190,15 +205,24 @@ mod tests {
             ("{\n<<<<<<< HEAD\n}", "schemas/rooms.json: it has the marks of a merge"),
         ] {
             write("rooms.json", text);
-            let lines = differences(&["RoomBooked"], true);
+            let lines = differences(&["RoomBooked"], false);
             assert!(lines[0].starts_with(why), "{lines:?}");
             assert!(
                 lines[0].contains("git checkout origin/main -- schemas/rooms.json"),
                 "{lines:?}"
             );
             assert!(lines[1].starts_with("schemas/halls.json is of no context"), "{lines:?}");
+            assert!(lines[1].contains("restore functions/halls"), "{lines:?}");
             assert_eq!(lines.len(), 2);
         }
+        // A folder says that only the line of the context is lost.
+        let of_halls = root.path().join("functions/halls");
+        fs::create_dir_all(&of_halls).expect("a folder");
+        let lines = differences(&["RoomBooked"], true);
+        assert!(lines[1].ends_with("list the context again, or delete its folder"), "{lines:?}");
+        fs::remove_dir(of_halls).expect("an empty folder");
+        assert_eq!(differences(&["RoomBooked"], true).len(), 1);
+        assert!(!root.path().join("schemas/halls.json").exists());
     }
 
     /// The notes must also reach a person whose test passes, because readers have to be deployed first.

@@ -4,16 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use ringfence_core::kit::fail;
-use ringfence_local::template::{Model, Template};
+use ringfence_local::template::Model;
 use serde_json::{Value, json};
 
 /// The template of the stack in this folder as JSON. A tag such as `!Ref x` is `{"!Ref": x}`.
 #[must_use]
 pub fn template(root: &Path) -> Value {
-    let text = fs::read_to_string(root.join("template.yaml")).expect("the shape of a template");
+    json_of(&fs::read_to_string(root.join("template.yaml")).expect("the shape of a template"))
+}
+
+pub(crate) fn json_of(text: &str) -> Value {
     let yaml: serde_yaml_ng::Value =
-        serde_yaml_ng::from_str(&text).expect("the shape of a template");
+        serde_yaml_ng::from_str(text).expect("the shape of a template");
     serde_json::to_value(yaml).expect("the shape of a template")
 }
 
@@ -66,17 +68,10 @@ pub fn check_none(lines: &[String]) {
     assert!(lines.is_empty(), "\n{}", lines.join("\n"));
 }
 
-/// The template as this machine runs it.
-pub(crate) fn model() -> Model {
-    let template = Template::of_stack().map(Template::whole);
-    let model = template.and_then(|template| template.model("http://127.0.0.1:1"));
-    model.unwrap_or_else(|error| fail("the template", error))
-}
-
-/// The binary of the function of this logical id. The functions that serve all contexts have binaries with other names
-/// in each stack of a workspace, because cargo builds all of them into one folder.
-pub(crate) fn binary<'m>(model: &'m Model, id: &str) -> &'m str {
+/// The binary of the function of this logical id, if the stack needs the function. The functions that serve all
+/// contexts have binaries with other names in each stack of a workspace, because cargo builds all of them into one
+/// folder.
+pub(crate) fn binary<'m>(model: &'m Model, id: &str) -> Option<&'m str> {
     let function = model.functions.iter().find(|function| function.id == id);
-    let function = function.unwrap_or_else(|| panic!("template.yaml lacks the function {id}"));
-    &function.binary
+    function.map(|function| &*function.binary)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use heck::ToPascalCase;
 use ringfence_core::{Context, Slice};
 use ringfence_feed::index_events::IndexEvents;
 use ringfence_lambda::{VariableNames, variables};
@@ -17,7 +18,7 @@ use ringfence_stack::{Function, MemberList, Members, Stack, Visitor};
 use ringfence_views::{project_views::ProjectViews, query_views::QueryViews};
 
 use crate::lanes::{IN_ORDER, NOTIFY};
-use crate::template::{binary, check_none};
+use crate::template::binary;
 
 /// The variables that each function reads, by its name.
 struct Read(BTreeMap<&'static str, VariableNames>);
@@ -39,7 +40,7 @@ impl Visitor for Read {
 pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(
     stack: &Stack,
     model: &Model,
-) {
+) -> Vec<String> {
     let mut read = Read(BTreeMap::new());
     MemberList::walk::<M>(&mut read);
     let serving = [
@@ -53,16 +54,14 @@ pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(
         ("RunCommands", variables::<RunCommands>(&QueuedSlices::of::<M>())),
         ("ForwardSpans", variables::<ForwardSpans>(&())),
     ];
-    let is_there = |id: &str| model.functions.iter().any(|function| function.id == id);
-    let serving = serving.into_iter().filter(|(id, _)| is_there(id));
     let mut read: BTreeMap<&str, _> = read.0;
-    read.extend(serving.map(|(id, names)| (binary(model, id), names)));
+    read.extend(serving.into_iter().filter_map(|(id, names)| Some((binary(model, id)?, names))));
     let functions = model.functions.iter();
     let set = functions.map(|function| {
         let names = function.environment.keys().map(String::as_str);
         (function.binary.as_str(), names.collect::<BTreeSet<_>>())
     });
-    check_none(&differing(&read, &set.collect()));
+    differing(&read, &set.collect())
 }
 
 /// A line for each variable that a function lacks, and for each that nothing reads.
@@ -82,7 +81,9 @@ fn differing(
         let known = known.collect::<BTreeSet<_>>();
         lines.extend(required.difference(set).map(|variable| {
             format!(
-                "template.yaml: the Environment of {name}, or of Globals, lacks {variable}, which {name} requires"
+                "template.yaml: the Environment of {name}, or of Globals, lacks {variable}, which {name} requires: write, \
+                 in the section Metadata,\n  Ringfence:\n    {}: {{ Environment: {{ Variables: {{ {variable}: … }} }} }}",
+                name.to_pascal_case()
             )
         }));
         lines.extend(set.iter().filter(|it| !common.contains(*it) && !known.contains(*it)).map(

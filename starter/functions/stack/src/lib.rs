@@ -2,6 +2,6 @@
 
 ringfence::stack! {
     /// All contexts.
-    pub Shop;
+    pub Contexts;
     context shop::Shop;
 }

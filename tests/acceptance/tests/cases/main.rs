@@ -69,17 +69,17 @@ fn the_documents_of_the_api_fit_the_stack() {
 
 #[tokio::test]
 async fn the_role_of_index_events_allows_what_it_asks_and_no_more() {
-    check_role_of_index_events().await;
+    check_role_of_index_events::<Shop>().await;
 }
 
 #[tokio::test]
 async fn the_role_of_project_views_allows_what_it_asks_and_no_more() {
-    check_role_of_project_views().await;
+    check_role_of_project_views::<Shop>().await;
 }
 
 #[tokio::test]
 async fn the_role_of_query_views_allows_what_it_asks_and_no_more() {
-    check_role_of_query_views().await;
+    check_role_of_query_views::<Shop>().await;
 }
 
 #[tokio::test]

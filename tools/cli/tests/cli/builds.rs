@@ -379,7 +379,7 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
                     Some(payload(&event["detail"]))
                 }
                 // Such as a notice about a slow function.
-                Notice::Event(_) | Notice::Mail(_) | Notice::Trouble(_) => None,
+                _ => None,
             })
             .collect();
         let of_a = (json!({ "itemId": "a", "name": mug, "price": 4 }), 1);

@@ -21,8 +21,8 @@ use ringfence_local::{
     destinations::Destinations,
     embedded::Embedded,
     environment::Environment,
+    inbox::Inbox,
     invoke::{Invoke, InvokeError},
-    mails::Mails,
     notices::{Notice, Notices},
     queues::Queues,
     services::{self, Services},
@@ -206,7 +206,7 @@ impl World {
         while let Ok(notice) = self.topic.try_recv() {
             match notice {
                 Notice::Event(event) => events.push(event),
-                Notice::Mail(_) => {}
+                Notice::Mail(_) | Notice::Webhook(_) => {}
                 Notice::Trouble(trouble) => panic!("{trouble}"),
             }
         }
@@ -268,7 +268,7 @@ async fn serve(queues: &Queues, buckets: &Buckets, notices: Notices) -> String {
         bus: Buses::new(&model, Arc::new(Nobody), destinations, notices),
         queues: queues.clone(),
         buckets: buckets.clone(),
-        mails: Mails::new(PathBuf::new(), Notices::default()),
+        inbox: Inbox::new(&PathBuf::from("nowhere"), Notices::default()).unwrap(),
         parameters: Environment::default(),
         api: String::new(),
         outputs: outputs(),

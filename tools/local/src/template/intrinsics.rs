@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use serde_yaml_ng::Value as Yaml;
 
 use super::error::TemplateError;
+use crate::outside;
 
 /// The Region of everything local; nothing leaves the machine.
 pub const REGION: &str = "us-east-1";
@@ -213,8 +214,9 @@ impl Resolver<'_> {
 
     fn reference(&self, place: Place<'_>, name: &str) -> Result<Option<Value>, TemplateError> {
         if let Some(parameter) = self.document["Parameters"].get(name) {
-            let local = self.document["Metadata"]["Local"].get(name);
-            let value = local.or_else(|| parameter.get("Default")).cloned();
+            let local = self.document["Metadata"]["Local"].get(name).cloned();
+            let local = local.or_else(|| Some(outside::parameter(name, self.queues)?.into()));
+            let value = local.or_else(|| parameter.get("Default").cloned());
             let missing = || place.not_understood(format!("parameter {name} without a default"));
             return value.ok_or_else(missing).map(Some);
         }

@@ -8,7 +8,7 @@ fn a_new_stack_is_the_starter_under_its_own_name_and_can_be_added_to() {
     let source = || Source::of_checkout(&workspace_root());
     let folder = tempfile::tempdir().unwrap();
     // A copy that is named `starter` differs from the starter only by its separate workspace.
-    run(folder.path(), |plan| stack::add(plan, "starter", &source(), Auth::Iam)).unwrap();
+    run(folder.path(), |plan| stack::add(plan, "starter", &source(), Auth::Iam, false)).unwrap();
     let mut copied = files(folder.path());
     for of_a_workspace in [".gitignore", "Cargo.lock", "Cargo.toml", "rustfmt.toml"] {
         assert!(copied.remove(of_a_workspace).is_some(), "{of_a_workspace}");
@@ -34,7 +34,8 @@ fn a_new_stack_is_the_starter_under_its_own_name_and_can_be_added_to() {
 
     // With tokens, only the access to the API differs.
     let with_tokens = tempfile::tempdir().unwrap();
-    run(with_tokens.path(), |plan| stack::add(plan, "starter", &source(), Auth::Jwt)).unwrap();
+    run(with_tokens.path(), |plan| stack::add(plan, "starter", &source(), Auth::Jwt, false))
+        .unwrap();
     let scopes = model(with_tokens.path()).routes.into_iter();
     let scopes: Vec<_> = scopes.map(|route| (route.path, route.token_scopes.unwrap())).collect();
     for (path, scopes) in scopes {
@@ -57,7 +58,7 @@ fn a_new_stack_is_the_starter_under_its_own_name_and_can_be_added_to() {
     assert!(sections(&text).into_iter().all(is_intact), "the marks have other hashes");
 
     let folder = tempfile::tempdir().unwrap();
-    run(folder.path(), |plan| stack::add(plan, "my-shop", &source(), Auth::Iam)).unwrap();
+    run(folder.path(), |plan| stack::add(plan, "my-shop", &source(), Auth::Iam, false)).unwrap();
     crate::settle_lock(folder.path());
     let mut cargo = std::process::Command::new(env!("CARGO"));
     cargo.args(["update", "--workspace", "--locked", "--offline"]);
@@ -93,4 +94,25 @@ fn a_new_stack_is_the_starter_under_its_own_name_and_can_be_added_to() {
     run(folder.path(), |plan| context::add(plan, "members", Log::Dcb)).unwrap();
     let list = fs::read_to_string(folder.path().join("functions/stack/src/lib.rs")).unwrap();
     assert!(list.contains("context members::MembersContext;"), "{list}");
+}
+
+#[test]
+fn an_empty_stack_has_nothing_of_the_example_and_can_be_added_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = Source::of_checkout(&workspace_root());
+    run(folder.path(), |plan| stack::add(plan, "clinic", &source, Auth::Iam, true)).unwrap();
+    // The samples of functions that serve all contexts have payloads of the example.
+    let found = files(folder.path()).into_iter().filter(|(path, _)| !path.starts_with("events/"));
+    for (path, text) in found.filter(|(path, _)| path != "Cargo.lock") {
+        let words =
+            ["shop\"", "shop:", "shop/", "Shop", "OrderTaken", "take-order", "starter", "__"];
+        let left = words.iter().find(|word| path.contains(**word) || text.contains(**word));
+        assert_eq!(left, None, "{path}");
+    }
+    crate::settle_lock(folder.path());
+    assert!(model(folder.path()).routes.iter().all(|route| route.path.starts_with("/commands")));
+    run(folder.path(), |plan| context::add(plan, "rooms", Log::Dcb)).unwrap();
+    run(folder.path(), |plan| slice::add(plan, "rooms", "book-room", Begins::WhenSent)).unwrap();
+    let list = fs::read_to_string(folder.path().join("functions/stack/src/lib.rs")).unwrap();
+    assert!(list.contains("    pub Contexts;\n    context rooms::Rooms;\n"), "{list}");
 }

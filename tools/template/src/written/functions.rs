@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ringfence_core::LogKind;
 use ringfence_stack::{ContextInfo, ReactorInfo, SliceInfo};
 
-use super::flow::flow;
+use super::effects::{condition_of, effects};
 use super::source::{Source, has_rule, id_of, pattern, prefix, role_of, scopes, table_of};
 
 /// A role. `note` is a comment on its first line.
@@ -90,9 +90,20 @@ impl Source<'_> {
     /// A reactor's function and role. The function is invoked when the index has grown, and otherwise each minute.
     fn reactor(&self, reactor: &ReactorInfo) -> [String; 2] {
         let (id, name) = (id_of(reactor.name), reactor.name);
+        let variables: Vec<_> = effects(reactor).map(|effect| effect.variables).collect();
+        let environment = match &variables[..] {
+            [] => String::new(),
+            all => {
+                format!("      Environment: {{ Variables: {{ {} }} }}\n", all.join(",\n        "))
+            }
+        };
+        let condition = condition_of(reactor);
+        let line = condition.map(|it| format!("    Condition: {it}\n")).unwrap_or_default();
         let function = include_str!("../../files/reactor.yaml")
             .replace("__Id__", &id)
-            .replace("__name__", name);
+            .replace("__name__", name)
+            .replace("__condition__", &line)
+            .replace("__environment__", &environment);
         let index = match reactor.views {
             [] => "dynamodb:Query",
             _ => "[dynamodb:GetItem, dynamodb:Query]",
@@ -107,7 +118,7 @@ impl Source<'_> {
             .replace("__name__", name)
             .replace("__index__", index)
             + rows;
-        let condition = self.settings.get(&id, "Condition").map(flow);
+        let condition = self.condition(&id);
         [function, role(&format!("{id}Role"), "", condition.as_deref(), name, &statements)]
     }
 

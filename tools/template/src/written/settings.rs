@@ -70,13 +70,10 @@ impl Settings {
         self.0.get(id)?.get(name)
     }
 
-    /// The variables that a function gets from its settings and from the settings of all functions.
-    pub(super) fn variables(&self, id: &str) -> Mapping {
-        let of = |id| {
-            let found = self.get(id, "Environment").and_then(|it| it.get("Variables"));
-            found.and_then(Value::as_mapping).cloned().unwrap_or_default()
-        };
-        of("Globals").into_iter().chain(of(id)).collect()
+    /// The variables that all functions get from settings.
+    pub(super) fn variables_of_all(&self) -> Mapping {
+        let found = self.get("Globals", "Environment").and_then(|it| it.get("Variables"));
+        found.and_then(Value::as_mapping).cloned().unwrap_or_default()
     }
 
     /// Checks that each setting is of a written part.

@@ -9,6 +9,7 @@ use ringfence_new::is_written;
 use ringfence_stack::{ContextInfo, SliceInfo, Stack};
 use serde_json::Value;
 
+use super::effects::{condition_of, effects};
 use super::error::WriteError;
 use super::flow::flow;
 use super::grants::Grants;
@@ -187,6 +188,11 @@ impl<'a> Source<'a> {
                 "rules" => slices.any(|(_, slice)| has_rule(slice)),
                 "ordered" => slices.any(|(_, slice)| slice.order.is_some()),
                 "lanes" => self.has("ordered") || self.stack.reactors().next().is_some(),
+                "both" => self.stack.reactors().any(|(_, it)| effects(it).count() == 2),
+                "mail" | "webhook" => {
+                    let mut all = self.stack.reactors().flat_map(|(_, it)| effects(it));
+                    all.any(|effect| effect.word == what)
+                }
                 "dues" => self.stack.contexts.iter().any(|context| !context.dues.is_empty()),
                 "rows" => !self.stack.rows().is_empty(),
                 "views" => !self.stack.views().is_empty(),
@@ -198,7 +204,10 @@ impl<'a> Source<'a> {
     pub(super) fn condition(&self, id: &str) -> Option<String> {
         let own = || self.template["Resources"][id]["Condition"].as_str().map(str::to_owned);
         let is_own = self.stack.functions().any(|(_, function)| id_of(function.name) == id);
-        self.settings.get(id, "Condition").map(flow).or_else(|| own().filter(|_| is_own))
+        let reactor = self.stack.reactors().find(|(_, reactor)| id_of(reactor.name) == id);
+        let of_effects = || reactor.and_then(|(_, it)| condition_of(it)).map(str::to_owned);
+        let set = self.settings.get(id, "Condition").map(flow);
+        set.or_else(|| own().filter(|_| is_own)).or_else(of_effects)
     }
 
     /// The tables, by their logical ids.

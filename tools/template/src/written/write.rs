@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ringfence_core::LogKind;
 use ringfence_new::marks::{Section, sealed, sections};
 use ringfence_stack::{ContextInfo, Stack};
+use serde_yaml_ng::Value;
 
 use super::conditions::check_conditions;
 use super::edits::entries;
@@ -124,6 +125,7 @@ impl Source<'_> {
         let is_resource =
             |id: &str| resources.contains_key(id) || self.template["Resources"].get(id).is_some();
         let has_identity = is_resource("MailIdentity")
+            || self.has("mail")
             || self.template["Parameters"].get("MailIdentity").is_some();
         let mut roles: BTreeMap<String, Vec<Statement>> = BTreeMap::new();
         for (id, of) in &resources {
@@ -136,9 +138,10 @@ impl Source<'_> {
             let written = written.and_then(statements).unwrap_or_default();
             let sids: Vec<_> = written.iter().filter_map(|it| it.get("Sid")?.as_str()).collect();
             let all = roles.entry(role.to_owned()).or_default();
-            for statement in
-                statements_of(&self.settings.variables(&flow(id)), has_identity, is_resource)
-            {
+            let own = of.get("Properties").and_then(|of| of.get("Environment")?.get("Variables"));
+            let own = own.and_then(Value::as_mapping).cloned().unwrap_or_default();
+            let variables = self.settings.variables_of_all().into_iter().chain(own).collect();
+            for statement in statements_of(&variables, has_identity, is_resource) {
                 let same = all.iter().find(|it| it.sid == statement.sid);
                 let is_other = same.is_some_and(|same| same.text != statement.text);
                 if is_other || sids.contains(&&*statement.sid) {

@@ -1,6 +1,6 @@
 use ringfence_services::automations::{Ordered, ReactInOrder};
-use starter_stack::Shop;
+use starter_stack::Contexts;
 
 fn main() -> std::process::ExitCode {
-    ringfence::function::run::<ReactInOrder>(Ordered::of::<Shop>())
+    ringfence::function::run::<ReactInOrder>(Ordered::of::<Contexts>())
 }

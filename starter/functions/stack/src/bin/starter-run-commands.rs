@@ -1,6 +1,6 @@
 use ringfence_services::queue::{QueuedSlices, RunCommands};
-use starter_stack::Shop;
+use starter_stack::Contexts;
 
 fn main() -> std::process::ExitCode {
-    ringfence::function::run::<RunCommands>(QueuedSlices::of::<Shop>())
+    ringfence::function::run::<RunCommands>(QueuedSlices::of::<Contexts>())
 }

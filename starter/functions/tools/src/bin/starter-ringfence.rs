@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_cli::run::<starter_stack::Shop, ringfence_console::ConsoleCommand>()
+    ringfence_cli::run::<starter_stack::Contexts, ringfence_console::ConsoleCommand>()
 }

@@ -1,0 +1,286 @@
+//! The samples of functions, in `events/`. Under `UPDATE=1` missing ones are written, commands from the cases of their
+//! slices, and samples of no function are deleted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use aws_lambda_events::apigw::ApiGatewayV2httpRequest;
+use aws_lambda_events::cloudwatch_logs::LogsEvent;
+use aws_lambda_events::eventbridge::EventBridgeEvent;
+use aws_lambda_events::{dynamodb, sqs::SqsEvent};
+use ringfence_aws::Clock;
+use ringfence_core::kit::fail;
+use ringfence_core::{Callers, Context, Slice, chain, json};
+use ringfence_lambda::slice::read;
+use ringfence_lambda::{Issuers, Problem};
+use ringfence_local::stack_root;
+use ringfence_local::template::Model;
+use ringfence_stack::{MemberList, Members, Stack, Visitor};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::listed::{entries, names, serving};
+use crate::written::is_asked;
+
+/// The samples that can be written for any function: `__…__` are its names.
+const HTTP: &str = include_str!("../files/http.json");
+const INDEX_GROWN: &str = include_str!("../files/index_grown.json");
+const INDEX_STREAM: &str = include_str!("../files/index_stream.json");
+const SCHEDULE: &str = include_str!("../files/schedule.json");
+
+/// The sample of a slice's command.
+pub(crate) struct CommandSample {
+    /// The name of its context.
+    context: &'static str,
+    /// Whether callers give it over HTTP.
+    has_route: bool,
+    /// The command of the slice's first case.
+    of_case: Option<String>,
+    /// The problem with the text of a command; `None` if it is a valid one.
+    pub(crate) refused: Refused,
+}
+
+/// The problem with the text of a slice's command; `None` if it is a valid command.
+pub(crate) type Refused = fn(&str) -> Option<Problem>;
+
+/// The samples of all slices' commands, by the names of the slices.
+pub(crate) fn commands<M: Members>() -> BTreeMap<&'static str, CommandSample> {
+    #[derive(Default)]
+    struct Each(BTreeMap<&'static str, CommandSample>);
+
+    impl Visitor for Each {
+        fn slice<S: Slice>(&mut self) {
+            let cases = S::cases();
+            let of_case = cases.first().map(|case| {
+                serde_json::to_string_pretty(case.command())
+                    .unwrap_or_else(|error| fail(S::NAME, error))
+            });
+            let has_route = S::CALLERS != Callers::Nobody;
+            let refused: Refused =
+                |command| read::<S>(command, &Issuers::default(), &Clock::fixed(0)).err();
+            self.0.insert(S::NAME, CommandSample { context: S::Context::NAME, has_route, of_case, refused });
+        }
+    }
+
+    let mut each = Each::default();
+    MemberList::walk::<M>(&mut each);
+    each.0
+}
+
+impl CommandSample {
+    /// The command: the one of the file `events/<slice>/direct.json`, or else the one of the slice's first case. The
+    /// file may be missing, or of an older command.
+    ///
+    /// # Errors
+    /// The file has no command, and the slice has no case.
+    pub(crate) fn command(&self, slice: &str) -> Result<Value, String> {
+        let Self { of_case, refused, .. } = self;
+        let path = format!("events/{slice}/direct.json");
+        let trouble = match fs::read_to_string(stack_root().join(&path)) {
+            Err(error) => format!("{path}: {}", chain(&error)),
+            Ok(text) => {
+                let text = json::read(&text, json::LEVELS_MAX);
+                let mut text = text.map_err(|error| format!("{path}: {}", chain(&error)))?;
+                let command = text.get_mut("command").map(Value::take).unwrap_or(text);
+                match refused(&command.to_string()) {
+                    None => return Ok(command),
+                    Some(problem) => {
+                        format!("{path} is not a command of {slice}: {}", problem.detail())
+                    }
+                }
+            }
+        };
+        match of_case {
+            None => Err(format!("{trouble}: write a case of {slice}, which gives the command")),
+            Some(text) => {
+                serde_json::from_str(text).map_err(|error| format!("{slice}: {}", chain(&error)))
+            }
+        }
+    }
+
+    /// Whether the file has to be written.
+    fn is_written(&self, slice: &str) -> bool {
+        let path = stack_root().join(format!("events/{slice}/direct.json"));
+        let text = fs::read_to_string(path).ok();
+        let json = text.and_then(|text| json::read(&text, json::LEVELS_MAX).ok());
+        json.is_none_or(|json| {
+            let command = json.get("command").unwrap_or(&json);
+            (self.refused)(&command.to_string()).is_some()
+        })
+    }
+}
+
+/// Lines for samples that are missing, of no function, or not what their function reads.
+pub(crate) fn check_samples<M: Members>(stack: &Stack, model: &Model) -> Vec<String> {
+    let (events, mut lines) = (stack_root().join("events"), Vec::new());
+    let expected: BTreeSet<_> = names(stack, model).into_iter().collect();
+    let commands = commands::<M>();
+    for (function, samples) in samples(stack, model) {
+        let command = commands.get(&*function).filter(|command| command.is_written(&function));
+        for sample in samples {
+            let (path, shown) =
+                (events.join(&function).join(&sample), format!("events/{function}/{sample}"));
+            if path.exists() && command.is_none() {
+                continue;
+            }
+            match text(&function, &sample, model, commands.get(&*function)) {
+                Some(text) if is_asked() => write(&path, &text),
+                Some(_) => lines.push(format!(
+                    "{shown} is missing or is not of its function: `UPDATE=1 cargo test` writes it"
+                )),
+                None => lines.push(format!(
+                    "{shown} is missing: write one, or the slice's first case, from which `UPDATE=1 cargo test` writes it"
+                )),
+            }
+        }
+    }
+    if events.exists() {
+        // Samples of a function that this stack does not need are allowed.
+        let mut found = entries(&events);
+        found.retain(|name| expected.contains(name) || serving().all(|(_, of, _)| of != *name));
+        let extra = found.difference(&expected).filter_map(|name| of_no_function(&events, name));
+        lines.extend(extra);
+    }
+    for function in expected.iter().filter(|function| events.join(function).exists()) {
+        lines.extend(unread(function, commands.get(&**function)));
+    }
+    lines
+}
+
+/// The samples that each function needs.
+fn samples(stack: &Stack, model: &Model) -> Vec<(String, Vec<String>)> {
+    let slices = stack.slices().map(|(_, slice)| {
+        let samples: &[_] =
+            if slice.scopes.is_some() { &["direct.json", "http.json"] } else { &["direct.json"] };
+        (slice.name, samples)
+    });
+    let others = stack.functions().map(|(_, function)| {
+        let samples: &[_] = if function.get.is_some() { &["http.json"] } else { &[] };
+        (function.name, samples)
+    });
+    let reactors = stack.reactors().map(|(_, it)| (it.name, &["eventbridge.json"][..]));
+    let own = slices.chain(others).chain(reactors);
+    let own = own.map(|(name, samples)| (name.to_owned(), samples));
+    let is_there = |name: &String| model.functions.iter().any(|function| function.binary == *name);
+    let serving = serving().map(|(_, name, samples)| (name, samples));
+    let all = own.chain(serving.filter(|(name, _)| is_there(name)));
+    let all = all.map(|(function, samples)| {
+        let scheduled = model.schedules.iter().any(|schedule| schedule.target.function == function);
+        let samples = samples.iter().chain(scheduled.then_some(&"schedule.json"));
+        (function, samples.map(|sample| (*sample).to_owned()).collect())
+    });
+    all.collect()
+}
+
+/// The text of a sample, if it can be written.
+fn text(
+    function: &str,
+    sample: &str,
+    model: &Model,
+    command: Option<&CommandSample>,
+) -> Option<String> {
+    match (sample, command) {
+        ("direct.json", Some(command)) => Some(command.of_case.clone()? + "\n"),
+        ("http.json", Some(CommandSample { context, of_case, .. })) => {
+            let body: Value = serde_json::from_str(of_case.as_deref()?).ok()?;
+            let body = Value::from(body.to_string()).to_string();
+            let text = HTTP.replace("__context__", context).replace("__slice__", function);
+            Some(text.replace("__body__", &body))
+        }
+        ("eventbridge.json", None) => Some(INDEX_GROWN.to_owned()),
+        ("stream.json", None) if function.ends_with("notify-readers") => {
+            Some(INDEX_STREAM.to_owned())
+        }
+        ("schedule.json", _) => {
+            let id = model.functions.iter().find(|of| of.binary == function)?;
+            Some(SCHEDULE.replace("__Id__", &id.id))
+        }
+        _ => None,
+    }
+}
+
+fn write(path: &Path, text: &str) {
+    let folder = path.parent().unwrap_or(path);
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(path, text));
+    written.unwrap_or_else(|error| fail(path.display(), error));
+    eprintln!("wrote {}", path.display());
+}
+
+/// Deletes the samples of no function under `UPDATE=1`, and otherwise names them.
+fn of_no_function(events: &Path, name: &str) -> Option<String> {
+    let folder = events.join(name);
+    let says = |end: &str| {
+        Some(format!("events/{name} has samples, but there is no such function: {end}"))
+    };
+    if !folder.is_dir() || !entries(&folder).iter().all(|file| file.ends_with(".json")) {
+        return says("it has other files too, so delete it by hand");
+    }
+    if !is_asked() {
+        return says("`UPDATE=1 cargo test` deletes it");
+    }
+    fs::remove_dir_all(&folder).unwrap_or_else(|error| fail(folder.display(), error));
+    eprintln!("deleted {}", folder.display());
+    None
+}
+
+/// Lines for the samples of a function that the types of their events do not read, or that are of another path.
+fn unread(function: &str, command: Option<&CommandSample>) -> Vec<String> {
+    let folder = stack_root().join("events").join(function);
+    let mut lines = Vec::new();
+    for name in entries(&folder).iter().filter(|name| name.ends_with(".json")) {
+        let shown = format!("events/{function}/{name}");
+        let text = fs::read_to_string(folder.join(name));
+        let text = text.unwrap_or_else(|error| fail(&shown, error));
+        let json = match json::read(&text, json::LEVELS_MAX) {
+            Ok(json) => json,
+            Err(error) => {
+                lines.push(format!("{shown}: {}", chain(&error)));
+                continue;
+            }
+        };
+        lines.extend(read_event(&json).err().map(|error| format!("{shown}: {}", chain(&error))));
+        let Some(command) = command.filter(|_| name == "http.json") else { continue };
+        let path = format!("/{}/{function}", command.context);
+        let found = &json["requestContext"]["http"]["path"];
+        if !command.has_route {
+            lines.push(format!("{shown}: {function} has no route: delete the sample"));
+        } else if found != path.as_str() {
+            lines.push(format!("{shown}: requestContext.http.path is {found}: write {path:?}"));
+        }
+    }
+    lines
+}
+
+/// Parses a sample as the type of its event. The payload of a direct caller is not an event of AWS.
+fn read_event(sample: &Value) -> serde_json::Result<()> {
+    let has = |member: &str| sample.get(member).is_some();
+    match () {
+        () if has("requestContext") => ApiGatewayV2httpRequest::deserialize(sample).map(drop),
+        () if has("detail-type") => EventBridgeEvent::<Value>::deserialize(sample).map(drop),
+        () if has("awslogs") => LogsEvent::deserialize(sample).map(drop),
+        () if sample["Records"][0]["eventSource"] == "aws:sqs" => {
+            SqsEvent::deserialize(sample).map(drop)
+        }
+        () if has("Records") => dynamodb::Event::deserialize(sample).map(drop),
+        () => Ok(()),
+    }
+}
+
+#[test]
+fn a_sample_that_is_no_event_of_its_kind_is_found() {
+    use serde_json::json;
+
+    for sample in [
+        json!({ "requestContext": { "http": {} } }),
+        json!({ "detail-type": "Scheduled Event", "detail": {} }),
+        json!({ "awslogs": { "data": "" } }),
+        json!({ "Records": [{ "eventSource": "aws:sqs", "body": {} }] }),
+        json!({ "Records": [{ "eventSource": "aws:dynamodb", "dynamodb": {} }] }),
+    ] {
+        assert!(read_event(&sample).is_err(), "{sample}");
+    }
+    for text in [INDEX_GROWN, INDEX_STREAM, SCHEDULE, &HTTP.replace("__body__", "\"{}\"")] {
+        read_event(&serde_json::from_str(text).expect("JSON")).expect("an event");
+    }
+}
