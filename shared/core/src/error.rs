@@ -2,7 +2,10 @@
 
 use std::error::Error;
 
-use crate::{BoundaryId, CurrentError, FilingError, KeyReused, LimitExceeded, Name, NewerVersion};
+use crate::{
+    BoundaryId, CurrentError, DowncastError, FilingError, KeyReused, LimitExceeded, Name,
+    NewerVersion,
+};
 
 /// An error with its causes, as one text.
 #[must_use]
@@ -76,6 +79,9 @@ pub enum LogError {
     /// An event can't be filed; nothing is written.
     #[error(transparent)]
     Filing(#[from] FilingError),
+    /// The older version that a type writes can't hold an event; nothing is written.
+    #[error(transparent)]
+    Downcast(#[from] DowncastError),
     /// A fence counts fewer events than were read.
     #[error("corrupt fence: {0}; run `ringfence verify`")]
     Corrupt(Change),

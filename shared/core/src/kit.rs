@@ -45,11 +45,15 @@ pub fn id<T: FromStr<Err: Display>>(text: &str) -> T {
 }
 
 /// The payload of an older version of `E` in the newest shape. Panics if an upcast fails, or if what the upcasts make is
-/// not an `E`.
+/// not an `E`. If `E` still writes that version, it panics too if the downcast does not undo the upcasts.
 #[track_caller]
 #[must_use]
 pub fn upcast<E: Event>(version: u32, data: Value) -> Value {
     let what = format!("{} of version {version}", E::NAME);
+    if E::SCHEMA.written() == version {
+        let checked = E::SCHEMA.check_downcast(&data, |field| data.get(field).is_some());
+        checked.unwrap_or_else(|error| fail(&what, error));
+    }
     let data = E::UPCASTS.apply(E::NAME, version, data).unwrap_or_else(|error| fail(&what, error));
     // A log of streams leaves out of a payload what the stream's name says.
     let (schema, mut whole) = (E::SCHEMA, data.clone());

@@ -43,6 +43,7 @@
 //!         read_by_type: false,
 //!         fenced: false,
 //!         upcasts: Upcasts::NONE,
+//!         write: None,
 //!         retired: false,
 //!     })
 //!     .collect();
@@ -144,6 +145,7 @@ pub use model::command::{
     reaction_key,
 };
 pub use model::current::{Current, CurrentError, NewerVersion, Reads};
+pub use model::downcast::{DowncastError, WrittenVersion};
 pub use model::event::{
     Event, EventError, EventRef, EventSchema, EventVisitor, NewEvent, SequencedEvent, TagSchema,
     Writes,
@@ -180,7 +182,7 @@ pub mod prelude {
 pub mod __private {
     pub use crate::{
         Command, Current, Event, EventError, EventSchema, EventVisitor, NewEvent, Reads, Tag,
-        TagSchema, TagValue, Upcasts, Writes,
+        TagSchema, TagValue, Upcasts, Writes, WrittenVersion,
     };
     pub use schemars;
     pub use serde;

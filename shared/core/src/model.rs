@@ -3,6 +3,7 @@
 pub(crate) mod boundary;
 pub(crate) mod command;
 pub(crate) mod current;
+pub(crate) mod downcast;
 pub(crate) mod event;
 pub(crate) mod kind;
 pub(crate) mod lane;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringfence_core::{
-    CommandRecord, Effect, Envelope, FilingError, KeyReused, LogError, NewEvent, SequencedEvent,
+    CommandRecord, Effect, Envelope, FilingError, KeyReused, LogError, SequencedEvent,
 };
 
 use crate::append::commit;
@@ -55,11 +55,10 @@ impl DcbLog {
         record: Option<CommandRecord>,
     ) -> Result<Draft<'_>, LogError> {
         let (id, partition) = (event.id(), event.partition.clone());
-        let SequencedEvent { slot, at, version, metadata, .. } = event.clone();
+        let SequencedEvent { slot, at, .. } = event;
         let copied = record.filter(|record| record::is_kept(record, at, self.clock.now_ms()));
         let marks = usize::from(copied.is_some());
-        let new = vec![NewEvent::from(event)];
-        let mut effect = Effect::new(&self.catalog, new, &metadata, None, marks)?;
+        let mut effect = Effect::copy(&self.catalog, event, marks)?;
         let Some(target) = effect.targets.get_mut(&partition).filter(|_| slot > 0) else {
             let files = effect.targets.keys().next();
             let place =
@@ -67,7 +66,6 @@ impl DcbLog {
             return Err(FilingError::Misplaced { event: id, place }.into());
         };
         target.seen = Some(slot - 1);
-        effect.events.iter_mut().for_each(|(event, _)| event.version = version);
         Ok(Draft { at: Some(at), copied, ..Draft::new(self, effect) })
     }
 }

@@ -1,4 +1,4 @@
-//! The changes of an event type: its version and upcasts, its stored name, and whether it is retired.
+//! The changes of an event type: its version, upcasts and downcast, its stored name, and whether it is retired.
 
 use proc_macro2::Span;
 use syn::{
@@ -8,38 +8,43 @@ use syn::{
     punctuated::Punctuated,
 };
 
-/// The options of `#[event(…)]` and `#[upcast(…)]` about changes.
+/// The options of `#[event(…)]`, `#[upcast(…)]` and `#[write(…)]` about changes.
 pub(crate) struct Evolved {
     version: Option<LitInt>,
-    upcasts: Vec<From>,
+    upcasts: Vec<Entry>,
+    write: Vec<Entry>,
     pub(crate) stored_as: Option<String>,
     pub(crate) retired: bool,
 }
 
-/// `1 = name_is_title`: the upcast from version 1.
-struct From {
+/// `1 = name_is_title`: the upcast from version 1, or the downcast to it.
+struct Entry {
     version: LitInt,
-    upcast: Path,
+    function: Path,
 }
 
-impl Parse for From {
+impl Parse for Entry {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let version = input.parse()?;
         input.parse::<Token![=]>()?;
-        Ok(Self { version, upcast: input.parse()? })
+        Ok(Self { version, function: input.parse()? })
     }
 }
 
+/// The entries in all attributes of this name.
+fn entries(attributes: &[Attribute], name: &str) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident(name)) {
+        entries.extend(attribute.parse_args_with(Punctuated::<_, Token![,]>::parse_terminated)?);
+    }
+    Ok(entries)
+}
+
 impl Evolved {
-    /// The upcasts among the attributes of a type.
+    /// The upcasts and the downcast among the attributes of a type.
     pub(crate) fn parse(attributes: &[Attribute]) -> Result<Self> {
-        let mut upcasts = Vec::new();
-        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("upcast")) {
-            upcasts.extend(
-                attribute.parse_args_with(Punctuated::<From, Token![,]>::parse_terminated)?,
-            );
-        }
-        Ok(Self { version: None, upcasts, stored_as: None, retired: false })
+        let (upcasts, write) = (entries(attributes, "upcast")?, entries(attributes, "write")?);
+        Ok(Self { version: None, upcasts, write, stored_as: None, retired: false })
     }
 
     /// Parses an option of `#[event(…)]`, if it is about changes.
@@ -66,7 +71,7 @@ impl Evolved {
             let span = at(self.version.as_ref().map(LitInt::span));
             return Err(syn::Error::new(span, "the first version is 1"));
         }
-        for (expected, From { version: found, .. }) in (1..).zip(&self.upcasts) {
+        for (expected, Entry { version: found, .. }) in (1..).zip(&self.upcasts) {
             if expected >= version {
                 let error = format!(
                     "there is no version after {expected} to upcast to: write `#[event(version = {})]`",
@@ -89,7 +94,33 @@ impl Evolved {
                 format!("write how version {next} is upcast: `#[upcast(…, {next} = function)]`");
             return Err(syn::Error::new(span, error));
         }
-        Ok(self.upcasts.iter().map(|from| &from.upcast).collect())
+        Ok(self.upcasts.iter().map(|from| &from.function).collect())
+    }
+
+    /// The older version that is written, and the downcast to it.
+    pub(crate) fn write(&self) -> Result<Option<(u32, &Path)>> {
+        let Some(Entry { version, function }) = self.write.first() else { return Ok(None) };
+        let newest = self.upcasts.len() + 1;
+        let refused = |span: Span, why: &str| Err(syn::Error::new(span, why));
+        if self.retired {
+            return refused(
+                version.span(),
+                "a retired type is not written: leave `#[write(…)]` out",
+            );
+        }
+        if let Some(second) = self.write.get(1) {
+            return refused(second.version.span(), "a type writes one version");
+        }
+        match version.base10_parse::<u32>()? {
+            number if number > 0 && (number as usize) < newest => Ok(Some((number, function))),
+            _ => refused(
+                version.span(),
+                &format!(
+                    "`#[write(…)]` names an older version than the newest one, which is {newest}; without the attribute \
+                     the type writes version {newest}"
+                ),
+            ),
+        }
     }
 }
 

@@ -53,6 +53,12 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
         ));
     }
     let upcasts = evolved.upcasts(&name)?;
+    let write = match evolved.write()? {
+        None => quote!(::std::option::Option::None),
+        Some((number, downcast)) => quote! {
+            ::std::option::Option::Some(::ringfence::__private::WrittenVersion { number: #number, downcast: #downcast })
+        },
+    };
     let retired = evolved.retired;
     let text = evolved.stored_as.clone().unwrap_or_else(|| name.to_string());
     let schemas = tagged.schemas();
@@ -93,6 +99,7 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
                 read_by_type: #read_by_type,
                 fenced: #fenced,
                 upcasts: <Self as ::ringfence::__private::Event>::UPCASTS,
+                write: #write,
                 retired: #retired,
             };
             const UPCASTS: ::ringfence::__private::Upcasts = ::ringfence::__private::Upcasts(&[#(#upcasts),*]);

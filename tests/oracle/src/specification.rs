@@ -47,6 +47,7 @@ fn schema<const N: usize>(name: &'static str, tags: [TagSchema; N]) -> EventSche
         read_by_type: false,
         fenced: false,
         upcasts: Upcasts::NONE,
+        write: None,
         retired: false,
     }
 }

@@ -2,3 +2,8 @@
 fn __upcast__(data: ringfence::Fields) -> Result<ringfence::Fields, ringfence::FieldError> {
     Ok(data)
 }
+
+/// Makes a payload of version __from__, which is still written, from one of version __to__.
+fn __downcast__(data: ringfence::Fields) -> Result<ringfence::Fields, ringfence::FieldError> {
+    Ok(data)
+}

@@ -59,8 +59,9 @@ pub enum NewCommand {
     /// Adds views of an event to contexts of the stack in this folder. Status 0: they are there, 2: error, and nothing
     /// is written.
     NewView(NewView),
-    /// Begins the next version of a type of events: its number, its upcast, and the upcast's test. Status 0: it is
-    /// there, 2: error, and nothing is written.
+    /// Begins the next version of a type of events, which is read and not written yet: its number, its upcast, its
+    /// downcast, and their test. In a later release, --write lets the type write it. Status 0: it is there, 2: error,
+    /// and nothing is written.
     NewVersion(NewVersion),
 }
 
@@ -163,6 +164,9 @@ pub struct NewVersion {
     /// The context and the type of events, such as ordering/OrderPlaced.
     #[arg(value_name = "CONTEXT/EVENT")]
     event: String,
+    /// Writes the newest version from now on. Before, deploy a release that reads it.
+    #[arg(long)]
+    write: bool,
 }
 
 /// The folder of the stack in which the command runs.
@@ -289,13 +293,22 @@ impl NewView {
 
 impl NewVersion {
     fn write(&self) -> Result<String> {
-        let Self { event } = self;
+        let Self { event, write: is_written } = self;
         let (context, name) = place(event, "Event", "ordering/OrderPlaced")?;
         let mut plan = Plan::new(root()?);
+        if *is_written {
+            let Begun { number, .. } = version::write(&mut plan, context, name)?;
+            let next = format!(
+                "Next: run `cargo test`. New events of {name} have version {number}, so deploy it after a release that \
+                 reads them.\n"
+            );
+            return write(plan, &next);
+        }
         let Begun { number, file, lock } = version::add(&mut plan, context, name)?;
         let next = format!(
-            "Next: change {name}, its upcast and the test in {file}, and run `cargo test`. Then `UPDATE=1 cargo test` \
-             writes version {number} into {lock}.\n"
+            "Next: change {name}, its upcast, its downcast and the test in {file}, and run `cargo test`. Then \
+             `UPDATE=1 cargo test` writes version {number} into {lock}. This release reads the version. A later one writes \
+             it: `cargo ringfence new-version {event} --write`.\n"
         );
         write(plan, &next)
     }

@@ -1,4 +1,4 @@
-//! A source, the types of events in it, and the next version of one. `syn` finds the place of each part. Everything else
+//! A source, the types of events in it, the next version of one, and the end of its write of an older one. `syn` finds the place of each part. Everything else
 //! that a person wrote stays as it is.
 
 use std::ops::Range;
@@ -8,7 +8,9 @@ use quote::ToTokens;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::token::Bracket;
-use syn::{Attribute, Expr, ExprAssign, Field, Item, ItemMod, ItemStruct, Lit, Meta, Path, Token};
+use syn::{
+    Attribute, Expr, ExprAssign, ExprLit, Field, Item, ItemMod, ItemStruct, Lit, Meta, Path, Token,
+};
 
 /// The possible names of the module for the tests of a file.
 const TESTS: [&str; 2] = ["tests", "upcast_tests"];
@@ -35,6 +37,8 @@ pub(crate) struct EventType {
     pub(crate) version: u32,
     /// The number of its upcasts.
     pub(crate) upcasts: usize,
+    /// The older version that it writes.
+    pub(crate) writes: Option<u32>,
     pub(crate) fields: Vec<EventField>,
 }
 
@@ -51,9 +55,11 @@ pub(crate) struct EventField {
 pub(crate) struct Version<'a> {
     /// The name of the upcast.
     pub(crate) upcast: &'a str,
-    /// Its function.
-    pub(crate) function: &'a str,
-    /// Its test.
+    /// The name of the downcast.
+    pub(crate) downcast: &'a str,
+    /// Their functions.
+    pub(crate) functions: &'a str,
+    /// Their test.
     pub(crate) test: &'a str,
 }
 
@@ -121,19 +127,31 @@ impl<'t> Source<'t> {
             })
         };
         let fields = item.fields.iter().filter_map(field).collect();
-        Some(EventType { name, stored, version, upcasts: upcasts(item).len(), fields })
+        let writes = entries(item, "write").first().and_then(|(number, _)| *number);
+        let upcasts = entries(item, "upcast").len();
+        Some(EventType { name, stored, version, upcasts, writes, fields })
     }
 
-    /// The source with the next version of a type: its number, its upcast, and a test.
+    fn declaration(&self, event: &EventType) -> Result<Declaration<'_>> {
+        let found = self.declarations().into_iter().find(|found| found.item.ident == event.name);
+        found.with_context(|| format!("finds no type of events {}", event.name))
+    }
+
+    /// The source with the next version of a type: its number, its upcast, its downcast, and a test.
     ///
     /// # Errors
-    /// The source has no such type.
+    /// The source has no such type, or has a function of the name of one of these.
     pub(crate) fn with_version(&self, event: &EventType, next: &Version<'_>) -> Result<String> {
-        let Version { upcast, function, test } = next;
+        let Version { upcast, downcast, functions, test } = next;
         let (from, version) = (event.version, event.version + 1);
-        let found = self.declarations().into_iter().find(|found| found.item.ident == event.name);
-        let Declaration { item, beside, end } =
-            found.with_context(|| format!("finds no type of events {}", event.name))?;
+        let Declaration { item, beside, end } = self.declaration(event)?;
+        for name in [upcast, downcast] {
+            let path = syn::parse_str(name)?;
+            ensure!(
+                function_of(beside, &path).is_none(),
+                "has a function {name} already: give it another name, because the command writes one of this name"
+            );
+        }
         let mut edits = Vec::new();
         let mut lines = String::new();
         match (option(item, "version"), item.attrs.iter().find_map(|it| arguments(it, "event"))) {
@@ -158,15 +176,16 @@ impl<'t> Source<'t> {
             }
             None => lines += &format!("\n#[upcast({from} = {upcast})]"),
         }
+        lines += &format!("\n#[write({from} = {downcast})]");
         // Doc comments are attributes as well.
         let attributes = item.attrs.iter().filter(|it| !it.path().is_ident("doc"));
         let after = attributes.map(|it| end_of(it.bracket_token)).next_back().unwrap_or_default();
         edits.push((after..after, lines));
-        // The upcast follows the previous one, or the type if the previous one is elsewhere.
-        let before = upcasts(item).pop();
-        let before = before.as_ref().and_then(|path| function_of(beside, path));
+        // The functions follow the previous upcast, or the type if the previous one is elsewhere.
+        let before = entries(item, "upcast").pop();
+        let before = before.and_then(|(_, path)| Some(function_of(beside, &path)?.end));
         let after = before.unwrap_or_else(|| item.span().byte_range().end);
-        edits.push((after..after, format!("\n\n{function}")));
+        edits.push((after..after, format!("\n\n{functions}")));
         match TESTS.iter().find_map(|name| inline(module(beside, name)?)) {
             Some(closing) => edits.push((closing..closing, format!("\n{test}\n"))),
             None => {
@@ -179,6 +198,28 @@ impl<'t> Source<'t> {
             }
         }
         Ok(apply(self.text, edits))
+    }
+
+    /// The source with a type that writes its newest version: without `#[write(…)]`, and without the downcast if nothing
+    /// else names it.
+    ///
+    /// # Errors
+    /// The source has no such type.
+    pub(crate) fn without_write(&self, event: &EventType) -> Result<String> {
+        let Declaration { item, beside, .. } = self.declaration(event)?;
+        let attributes = item.attrs.iter().filter(|it| it.path().is_ident("write"));
+        let mut gone: Vec<_> = attributes.map(|it| it.span().byte_range()).collect();
+        for (_, path) in entries(item, "write") {
+            // The attribute and the function itself.
+            let is_only_here = path
+                .get_ident()
+                .is_some_and(|name| self.text.matches(&name.to_string()).count() == 2);
+            gone.extend(function_of(beside, &path).filter(|_| is_only_here));
+        }
+        // With the line breaks before it.
+        let start = |at: usize| self.text[..at].trim_end().len();
+        let edits = gone.into_iter().map(|range| (start(range.start)..range.end, String::new()));
+        Ok(apply(self.text, edits.collect()))
     }
 }
 
@@ -215,16 +256,20 @@ fn option(item: &ItemStruct, name: &str) -> Option<Lit> {
     })
 }
 
-/// The paths of its upcasts, in the order of versions.
-fn upcasts(item: &ItemStruct) -> Vec<Path> {
-    let path = |entry| match entry {
-        Expr::Assign(ExprAssign { right, .. }) => match *right {
-            Expr::Path(path) => Some(path.path),
+/// The versions and functions in `#[upcast(…)]` or `#[write(…)]`, in their order.
+fn entries(item: &ItemStruct, name: &str) -> Vec<(Option<u32>, Path)> {
+    let number = |left| match left {
+        Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse().ok(),
+        _ => None,
+    };
+    let entry = |entry| match entry {
+        Expr::Assign(ExprAssign { left, right, .. }) => match *right {
+            Expr::Path(path) => Some((number(*left), path.path)),
             _ => None,
         },
         _ => None,
     };
-    all(&item.attrs, "upcast").into_iter().filter_map(path).collect()
+    all(&item.attrs, name).into_iter().filter_map(entry).collect()
 }
 
 /// The entries in the parentheses of all attributes of this name.
@@ -248,11 +293,11 @@ fn end_of(bracket: Bracket) -> usize {
     bracket.span.close().byte_range().end
 }
 
-/// The end of the function of this path.
-fn function_of(items: &[Item], path: &Path) -> Option<usize> {
+/// The place of the function of this path.
+fn function_of(items: &[Item], path: &Path) -> Option<Range<usize>> {
     items.iter().find_map(|item| match item {
         Item::Fn(function) if path.is_ident(&function.sig.ident) => {
-            Some(function.span().byte_range().end)
+            Some(function.span().byte_range())
         }
         _ => None,
     })

@@ -1,5 +1,5 @@
-//! Begins the next version of a type of events: its number, the skeleton of its upcast, and a test with a payload from
-//! the lock.
+//! Begins the next version of a type of events: its number, the skeletons of its upcast and its downcast, and a test with
+//! a payload from the lock. The type still writes the version before it, until `--write` ends that.
 //!
 //! The lock has the shape of each released version. The next version can begin when the newest one is in the lock. A
 //! second run finds a version that is not in the lock, so it has begun already.
@@ -54,6 +54,12 @@ pub(crate) fn add(plan: &mut Plan, context: &str, event: &str) -> Result<Begun> 
     if version > released {
         return Ok(Begun { number: version, file, lock });
     }
+    if let Some(writes) = event.writes {
+        bail!(
+            "{file}: {name} still writes version {writes}: `cargo ringfence new-version {context}/{name} --write` lets it \
+             write version {version}, and then the next version can begin"
+        );
+    }
     let next = version + 1;
     ensure!(
         event.upcasts + 1 == version as usize,
@@ -72,19 +78,22 @@ pub(crate) fn add(plan: &mut Plan, context: &str, event: &str) -> Result<Begun> 
     })?;
     let snake = name.to_snake_case();
     let upcast = format!("{snake}_{version}_to_{next}");
+    let downcast = format!("{snake}_{next}_to_{version}");
     let payload = literal(sample, 8, BEFORE_CHARS);
     let (from, to) = (version.to_string(), next.to_string());
     let values = [
         ("Event", &**name),
         ("event", &*snake),
         ("upcast", &*upcast),
+        ("downcast", &*downcast),
         ("from", &*from),
         ("to", &*to),
         ("payload", &*payload),
     ];
-    let function = fill(include_str!("../files/upcast.rs"), &values);
+    let functions = fill(include_str!("../files/upcast.rs"), &values);
     let test = fill(include_str!("../files/upcast_test.rs"), &values);
-    let added = Version { upcast: &upcast, function: function.trim_end(), test: test.trim_end() };
+    let (functions, test) = (functions.trim_end(), test.trim_end());
+    let added = Version { upcast: &upcast, downcast: &downcast, functions, test };
     plan.edit(&file, |text| Source::new(text)?.with_version(&event, &added))?;
     let manifest = plan.read(&format!("{}/Cargo.toml", found.folder))?;
     // The crate may already have it as a dependency of tests.
@@ -92,6 +101,15 @@ pub(crate) fn add(plan: &mut Plan, context: &str, event: &str) -> Result<Begun> 
         context::depend(plan, context, "serde_json")?;
     }
     Ok(Begun { number: next, file, lock })
+}
+
+/// Plans that a type of events writes its newest version.
+pub(crate) fn write(plan: &mut Plan, context: &str, event: &str) -> Result<Begun> {
+    check("the context", context)?;
+    let found = context::existing(plan, context)?;
+    let (file, event) = declared(plan, &found.folder, context, event)?;
+    plan.edit(&file, |text| Source::new(text)?.without_write(&event))?;
+    Ok(Begun { number: event.version, file, lock: format!("schemas/{context}.json") })
 }
 
 /// The file and the type of events of this name. It is the name in Rust or in the log.

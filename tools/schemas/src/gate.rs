@@ -6,6 +6,7 @@
 //! | a choice is new, a bound is wider, a member became optional | the lock grows, and readers go first: two deploys |
 //! | a required member is new; a member has another name or type, or takes less | a new version with an upcast |
 //! | a string has another pattern or format | as if it took less, until a person writes the new one into the file |
+//! | the older version that is still written can't hold a payload, or changes its meaning | refused |
 //! | a tag, the partition, the separator, or how decisions read the type | refused |
 //! | a type, a version, or a name on which stored things depend is gone | refused |
 //! | a command takes less than before, or lacks a code | refused |
@@ -16,6 +17,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ringfence_core::Catalog;
 use ringfence_stack::Stack;
 
 use crate::finding::Finding;
@@ -286,9 +288,24 @@ fn missing(was: &LockedType, now: &LockedType) -> Option<u32> {
     (1..newest(now)).find(is_missing)
 }
 
+/// Findings about versions that the code writes now and a base does not know.
+#[must_use]
+pub fn written_unread(stack: &Stack, context: &str, base: &Lock) -> Vec<Finding> {
+    let declares = |of: &&Catalog| of.schemas().any(|it| of.context(&it.name) == Some(context));
+    let catalog = stack.catalogs.0.iter().find(declares);
+    let written = |name: &str| Some(catalog?.schema(name)?.written());
+    let unread = |(name, base): (&String, &LockedType)| {
+        let (written, known) = (written(name)?, newest(base));
+        // A type without a version is not released yet.
+        let is_unread = known > 0 && known < written;
+        is_unread.then(|| words::written_unread(context, name, written, known))
+    };
+    base.events.iter().filter_map(unread).collect()
+}
+
 /// Findings about events that the code writes now and the readers of a base can't read: they want two deploys. Only
-/// versions that the base has are compared, because its readers leave events of newer versions waiting. An older
-/// version that the base has and `now` lacks was taken out of the file.
+/// versions that the base has are compared; [`written_unread`] finds the others. An older version that the base has
+/// and `now` lacks was taken out of the file.
 #[must_use]
 pub fn forward(context: &str, base: &Lock, now: &Lock) -> Vec<Finding> {
     let mut found = Vec::new();

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::finding::Finding;
 use crate::variations::{Variation, variations};
-use crate::{LockedType, LockedVersion, Readers, Unreadable, words};
+use crate::{LockedType, LockedVersion, Readers, Shape, Unreadable, words};
 
 /// Ids for the streams of samples, because payloads lack them. Any type of ids takes one of these.
 const IDS: [&str; 3] = ["sample", "1", "00000000-0000-4000-8000-000000000000"];
@@ -50,6 +50,7 @@ impl<'a> Samples<'a> {
         let versions = || self.of.versions.iter();
         let mut found: Vec<_> = versions().filter_map(|one| self.shape(one)).collect();
         found.extend(versions().filter_map(|one| self.upcast(one)));
+        found.extend(self.downcast());
         if found.is_empty() { self.unread() } else { found }
     }
 
@@ -85,6 +86,34 @@ impl<'a> Samples<'a> {
             let sample = format!("{sample}{how}");
             Some(words::upcast_wrong(self.context, (&self.schema.name, *number), &sample, &why))
         })
+    }
+
+    /// Checks that the older version that is still written can hold each payload of the newest one, and that its own
+    /// payloads keep their meaning.
+    fn downcast(&self) -> Option<Finding> {
+        let (number, newest) = (self.schema.write?.number, self.schema.upcasts.version());
+        let (older, of_newest) = (self.of.versions.get(&number)?, self.of.versions.get(&newest)?);
+        let is_known = |field: &str| match &older.shape {
+            Shape::Object(members) => members.contains_key(field),
+            _ => true,
+        };
+        let lost = each(of_newest).find_map(|(sample, Variation { how, data })| {
+            let why = match self.schema.stored(data) {
+                Err(error) => error.why,
+                // As for every change, readers of the base read only samples.
+                Ok((_, data)) if how.is_empty() => older.shape.reads(&data).err()?.to_string(),
+                Ok(_) => return None,
+            };
+            Some((newest, format!("{sample}{how}"), why))
+        });
+        let changed = || {
+            each(older).find_map(|(sample, Variation { how, data })| {
+                let why = self.schema.check_downcast(&data, is_known).err()?.why;
+                Some((number, format!("{sample}{how}"), why))
+            })
+        };
+        let (of, sample, why) = lost.or_else(changed)?;
+        Some(words::downcast_wrong(self.context, (&self.schema.name, of, number), &sample, &why))
     }
 
     /// The readers that can't read a sample.

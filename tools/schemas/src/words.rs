@@ -235,6 +235,7 @@ pub(crate) fn version_broken(
     ));
     broken = broken.mend(format!("    #[event(version = {})]", number + 1));
     broken = broken.mend(format!("    #[upcast({})]", chain.join(", ")));
+    broken = broken.mend(format!("    #[write({number} = …)]"));
     broken = broken.mend("and in the upcast");
     for line in upcast(differences) {
         broken = broken.mend(format!("    {line}"));
@@ -334,6 +335,40 @@ pub(crate) fn upcast_wrong(
         .mend(format!(
             "mend the function at `{number} = …` of `#[upcast(…)]`: of a payload of version {number} it makes exactly one of \
              version {next}, without any other field"
+        ))
+}
+
+/// A downcast that loses something of a sample, or gives its readers another value.
+pub(crate) fn downcast_wrong(
+    context: &str,
+    (name, number, written): (&str, u32, u32),
+    sample: &str,
+    why: &str,
+) -> Finding {
+    let change = format!("sample {sample} can't be written as version {written}: {why}");
+    finding(context, format!("{name} version {number}"), vec![change])
+        .breaks(
+            Audience::Log,
+            format!("new events are stored in version {written}, so they would not be what was decided"),
+        )
+        .mend(format!("mend the function of `#[write({written} = …)]`"))
+        .mend(format!(
+            "or write version {} at once: `cargo ringfence new-version {context}/{name} --write` takes `#[write(…)]` away",
+            number.max(written + 1)
+        ))
+}
+
+/// A version that is written, and that the base does not know.
+pub(crate) fn written_unread(context: &str, name: &str, written: u32, known: u32) -> Finding {
+    let change = format!("is written, and the base knows the versions up to {known}");
+    finding(context, format!("{name} version {written}"), vec![change])
+        .breaks(
+            Audience::Log,
+            "in the middle of a deploy, and after a roll-back, functions of the base leave such events waiting: commands \
+             that read them get 503, and views stop",
+        )
+        .mend(format!(
+            "take two deploys: the first one reads version {written}, and writes version {known} by `#[write({known} = …)]`"
         ))
 }
 

@@ -118,11 +118,11 @@ fn a_slice_reacts_to_types_that_exist(stack: &Stack) -> Vec<String> {
             }
             let declares = |of: &&Catalog| of.context(event_type) == Some(*context);
             let catalog = stack.catalogs.0.iter().find(declares);
-            let (known, written) =
+            let (known, newest) =
                 (upcasts.version(), catalog.map_or(1, |of| of.version(event_type)));
-            if known != written {
+            if known != newest {
                 lines.push(format!(
-                    "{} knows {event_type} of {context} up to version {known}, and it is written in version {written}: \
+                    "{} knows {event_type} of {context} up to version {known}, and its newest version is {newest}: \
                      write Cause::of::<{event_type}>({context:?}), or Cause::named with its upcasts",
                     slice.name
                 ));

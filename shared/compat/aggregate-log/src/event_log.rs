@@ -225,7 +225,7 @@ fn stored(event: &SequencedEvent, schema: Option<&EventSchema>) -> crate::NewAgg
     }
     let is_empty = |json: &Value| json.as_object().is_some_and(serde_json::Map::is_empty);
     let metadata = event.metadata.iter().map(|(key, value)| (key.to_owned(), value.clone()));
-    let schema = schema.and_then(|of| Metadata::schema(&of.name, of.upcasts.version()));
+    let schema = Metadata::schema(&event.event_type, event.version);
     let schema = schema.map(|schema| (Metadata::SCHEMA.to_owned(), schema));
     let metadata = Value::Object(metadata.chain(schema).collect());
     crate::NewAggregateEvent {

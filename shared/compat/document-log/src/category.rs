@@ -19,6 +19,7 @@ use ringfence_core::{
     BOUNDARY_BYTES_MAX, Catalog, CommandRecord, Consistency, Context, Envelope, FilingError, Name,
     NewEvent, Rejected, Slice, Tag,
 };
+use serde::de::Error as _;
 
 /// The streams of one category, which are the documents of one context.
 pub struct Category<D: Document, S> {
@@ -335,7 +336,8 @@ impl<D: Document, S: Store> Category<D, S> {
                     named,
                 });
             }
-            let payload = stored(event, schema, id);
+            let payload = stored(event, schema, id)
+                .map_err(|error| unencodable(serde_json::Error::custom(error)))?;
             let read = self.sequenced(stream, index, at_ms, payload.clone());
             let evolved = self.evolve(state, read, id);
             state = evolved.map_err(|error| unencodable(error.into()))?;

@@ -1,7 +1,7 @@
 //! The payloads of events. A stored payload leaves out the field marked `#[tag(partition)]`, because the stream's name
 //! has its value. A decision that reads the event gets the field back.
 
-use ringfence_core::{EventSchema, NewEvent, SequencedEvent, Tag};
+use ringfence_core::{DowncastError, EventSchema, NewEvent, SequencedEvent, Tag};
 use serde_json::{Map, Value};
 
 /// An event or unfold to write.
@@ -24,15 +24,16 @@ impl Payload {
 
 /// The stored payload of an event of the stream with this id. It leaves out the field that names the stream; [`whole`]
 /// adds it again. If no field is left, the event has no payload.
-pub(crate) fn stored(event: &NewEvent, schema: &EventSchema, id: &str) -> Payload {
-    let mut data = event.data.clone();
+pub(crate) fn stored(
+    event: &NewEvent,
+    schema: &EventSchema,
+    id: &str,
+) -> Result<Payload, DowncastError> {
+    let (version, mut data) = schema.stored(event.data.clone())?;
     schema.leave_out_id(id, &mut data);
     let is_empty = data.is_null() || data.as_object().is_some_and(Map::is_empty);
-    Payload {
-        event_type: event.event_type.clone().into_owned(),
-        version: schema.upcasts.version(),
-        data: (!is_empty).then_some(data),
-    }
+    let event_type = event.event_type.clone().into_owned();
+    Ok(Payload { event_type, version, data: (!is_empty).then_some(data) })
 }
 
 /// The event as a decision reads it, with the tag that names its stream and the tag's field.
@@ -93,7 +94,8 @@ mod tests {
     fn kept<E: Event + std::fmt::Debug + PartialEq>(event: E) -> Option<Value> {
         let new = NewEvent::new(&event).expect("it has a JSON");
         let id = new.tags[0].value.clone();
-        let Payload { event_type, version, data } = stored(&new, &E::SCHEMA, &id);
+        let Payload { event_type, version, data } =
+            stored(&new, &E::SCHEMA, &id).expect("it is the newest version");
         assert_eq!(event_type, E::NAME);
         let read = SequencedEvent {
             partition: BoundaryId::stored(format!("carts-{id}")),

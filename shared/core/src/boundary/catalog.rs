@@ -206,7 +206,7 @@ impl Catalog {
         current(event, upcasts)
     }
 
-    /// The newest version of a type. New events have it.
+    /// The newest version of a type.
     pub fn version(&self, event_type: &str) -> u32 {
         self.upcasts(event_type).version()
     }
@@ -272,7 +272,7 @@ impl Catalog {
         }
     }
 
-    fn known(&self, event_type: &str) -> Result<&EventSchema, FilingError> {
+    pub(crate) fn known(&self, event_type: &str) -> Result<&EventSchema, FilingError> {
         self.schema(event_type).ok_or_else(|| FilingError::UnknownType(event_type.to_owned()))
     }
 

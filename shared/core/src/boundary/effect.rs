@@ -55,7 +55,8 @@ impl Effect {
     /// command, the marker of an import.
     ///
     /// # Errors
-    /// No event, an event that can't be filed, more actions than an append may have, or more types in a condition.
+    /// No event, an event that can't be filed or stored in the version that its type writes, more actions than an
+    /// append may have, or more types in a condition.
     pub fn new(
         catalog: &Catalog,
         events: Vec<NewEvent>,
@@ -63,20 +64,37 @@ impl Effect {
         seen: Option<&Seen>,
         marks: usize,
     ) -> Result<Self, LogError> {
-        match events.is_empty() {
-            true => Err(LogError::Nothing),
-            false => Self::of(catalog, events, metadata, seen, marks),
+        if events.is_empty() {
+            return Err(LogError::Nothing);
         }
+        let stored = |event: NewEvent| {
+            let schema = catalog.known(&event.event_type)?;
+            let (version, data) = schema.stored(event.data)?;
+            Ok((NewEvent { data, ..event }, version))
+        };
+        let events = events.into_iter().map(stored).collect::<Result<_, LogError>>()?;
+        Self::of(catalog, events, metadata, seen, marks)
     }
 
+    /// Files an event of another log, which stays in its version.
+    ///
+    /// # Errors
+    /// As [`Effect::new`].
+    pub fn copy(catalog: &Catalog, event: SequencedEvent, marks: usize) -> Result<Self, LogError> {
+        let SequencedEvent { event_type, tags, version, data, metadata, .. } = event;
+        let event = NewEvent { event_type: event_type.into(), tags, data };
+        Self::of(catalog, vec![(event, version)], &metadata, None, marks)
+    }
+
+    /// The events have payloads as they are stored, each with its version.
     fn of(
         catalog: &Catalog,
-        events: Vec<NewEvent>,
+        events: Vec<(NewEvent, u32)>,
         metadata: &Metadata,
         seen: Option<&Seen>,
         marks: usize,
     ) -> Result<Self, LogError> {
-        let file = |event: NewEvent| {
+        let file = |(event, version): (NewEvent, u32)| {
             let event = NewEvent { tags: distinct(event.tags), ..event };
             let filing = catalog.filing_of_new(&event)?;
             let NewEvent { event_type, tags, data } = event;
@@ -86,7 +104,7 @@ impl Effect {
                 at: 0,
                 rest: 0,
                 context: catalog.context(&event_type).unwrap_or_default().to_owned(),
-                version: catalog.version(&event_type),
+                version,
                 event_type: event_type.into_owned(),
                 tags,
                 data,

@@ -150,6 +150,7 @@ mod tests {
                 read_by_type: false,
                 fenced: false,
                 upcasts: Upcasts(upcasts),
+                write: None,
                 retired: false,
             };
             Catalog::new("rooms", [schema]).expect("it has one type")

@@ -34,7 +34,7 @@ pub struct Handled {
     pub repeated: bool,
     /// The boundary of each conflict, to which another command added something.
     pub conflicts: Vec<BoundaryId>,
-    /// The events that it appended. On a log that stores only the state, the events that led to the state.
+    /// The events that it appended, in the newest versions of their types. On a log that stores only the state, the events that led to the state.
     pub written: Vec<NewEvent>,
 }
 
@@ -342,7 +342,10 @@ impl Attempts<'_> {
                 let mut follow =
                     |event| matches!(model.catch_up(decision, of_all, event), Ok(Ok(())));
                 let is_whole = events.iter().all(&mut follow);
-                let written = events.into_iter().map(NewEvent::from).collect();
+                // The log has read them back.
+                let catalog = self.command.catalog;
+                let written = events.into_iter().filter_map(|event| catalog.current(event).ok());
+                let written = written.map(NewEvent::from).collect();
                 let model = is_whole.then_some(model);
                 Ok(Ok(Decided { outcome, model, repeated: false, written }))
             }

@@ -7,7 +7,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
-    BoundaryId, CommandRecord, Metadata, Name, Place, Tag, Upcasts, model::tag::distinct, rfc3339,
+    BoundaryId, CommandRecord, Current, Metadata, Name, Place, Tag, Upcasts, WrittenVersion,
+    model::tag::distinct, rfc3339,
 };
 
 /// A type of event. Derive it: fields named `*_id` and `*_ids` become tags.
@@ -43,6 +44,8 @@ pub struct EventSchema {
     pub fenced: bool,
     /// The upcasts from its older payloads to its newest version. Their number determines the newest version.
     pub upcasts: Upcasts,
+    /// The older version in which new events are stored; `None` for the newest.
+    pub write: Option<WrittenVersion>,
     /// Whether the type is only read, because no slice writes it any more.
     pub retired: bool,
 }
@@ -68,7 +71,7 @@ pub struct TagSchema {
     pub computed: bool,
 }
 
-/// An event that is not yet in a log.
+/// An event that is not yet in a log, in the newest version of its type.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NewEvent {
     /// Type name.
@@ -91,8 +94,8 @@ pub struct EventError {
 }
 
 impl NewEvent {
-    /// The event as a log stores it. Its JSON is read back first, because JSON can't hold every value (NaN becomes
-    /// null, an integer has 64 bits), and a log keeps its events for ever.
+    /// The event for a log. Its JSON is read back first, because JSON can't hold every value (NaN becomes null, an
+    /// integer has 64 bits), and a log keeps its events for ever.
     ///
     /// # Errors
     /// The event can't be read back.
@@ -125,8 +128,9 @@ impl EventSchema {
 }
 
 /// The event without its place.
-impl From<SequencedEvent> for NewEvent {
-    fn from(event: SequencedEvent) -> Self {
+impl From<Current<'_>> for NewEvent {
+    fn from(event: Current<'_>) -> Self {
+        let event = event.into_event();
         Self { event_type: event.event_type.into(), tags: event.tags, data: event.data }
     }
 }

@@ -10,7 +10,7 @@ use std::hash::{Hash, Hasher};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-/// Converts a payload from one version to the next.
+/// Converts a payload from one version to another.
 pub type Upcast = fn(Fields) -> Result<Fields, FieldError>;
 
 /// The upcasts of a type, from version 1 on. The type's newest version is their number plus one.
@@ -43,12 +43,7 @@ impl Upcasts {
         let failed =
             |version| move |why| UpcastError { event_type: event_type.to_owned(), version, why };
         let from = from.max(1);
-        let mut fields = match data {
-            // An event of a stream may have no payload at all.
-            Value::Null => Fields(Map::new()),
-            Value::Object(fields) => Fields(fields),
-            _ => return Err(failed(from)(FieldError::NoObject)),
-        };
+        let mut fields = fields(data).map_err(failed(from))?;
         for (version, upcast) in (1..).zip(self.0).skip(from as usize - 1) {
             fields = upcast(fields).map_err(failed(version))?;
         }
@@ -82,15 +77,34 @@ impl Hash for Upcasts {
     }
 }
 
-/// The fields of a payload by their JSON names, during an upcast.
+/// The fields of a payload by their JSON names, during an upcast or a downcast.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fields(Map<String, Value>);
+pub struct Fields(pub(super) Map<String, Value>);
+
+/// The fields of a payload.
+pub(super) fn fields(data: Value) -> Result<Fields, FieldError> {
+    match data {
+        // An event of a stream may have no payload at all.
+        Value::Null => Ok(Fields(Map::new())),
+        Value::Object(fields) => Ok(Fields(fields)),
+        _ => Err(FieldError::NoObject),
+    }
+}
 
 impl Fields {
     /// Whether the field exists. A `null` field exists.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
+    }
+
+    /// The value of a field.
+    ///
+    /// # Errors
+    /// The field is missing, or has another type.
+    pub fn get<T: DeserializeOwned>(&self, name: &str) -> Result<T, FieldError> {
+        let value = self.0.get(name).ok_or_else(|| FieldError::Missing(name.to_owned()))?;
+        T::deserialize(value).map_err(|error| wrong(name, error))
     }
 
     /// Gives a field another name.
@@ -141,8 +155,9 @@ impl Fields {
     /// # Errors
     /// The field is missing, or has another type.
     pub fn remove<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, FieldError> {
-        let value = self.0.remove(name).ok_or_else(|| FieldError::Missing(name.to_owned()))?;
-        serde_json::from_value(value).map_err(|error| wrong(name, error))
+        let value = self.get(name)?;
+        self.0.remove(name);
+        Ok(value)
     }
 }
 
@@ -224,7 +239,7 @@ mod tests {
         assert_eq!(text(data().set("unit", no_json)), said);
         let refused = data().convert("name", |_: String| Err::<u32, _>("no number".to_owned()));
         assert_eq!(text(refused), "field `name`: no number");
-        let of_another_type = data().remove::<u32>("name").map(drop);
+        let of_another_type = data().get::<u32>("name").map(drop);
         assert!(text(of_another_type).starts_with("field `name`: invalid type"));
     }
 

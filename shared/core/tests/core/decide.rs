@@ -170,7 +170,9 @@ fn the_slice_in_the_metadata_costs_five_bytes_and_the_name() {
     let metadata = serde_json::to_value(&event.metadata).unwrap();
     assert_eq!(metadata, serde_json::json!({ "slice": "book" }));
     let bare = SequencedEvent { metadata: Metadata::default(), ..event.clone() };
-    let filing = catalog().unwrap().filing_of_new(&event.clone().into()).unwrap();
+    let catalog = catalog().unwrap();
+    let new = catalog.current(&event).unwrap().into();
+    let filing = catalog.filing_of_new(&new).unwrap();
     let [bytes, bare] = [event, bare].map(|event| event_bytes(&event, &filing));
     assert_eq!(bytes - bare, "slice".len() + "book".len());
 }

@@ -39,6 +39,28 @@ pub(crate) mod second {
     }
 }
 
+/// The item in a program that reads the present version, and still writes the second.
+pub(crate) mod careful {
+    use ringfence_core::prelude::*;
+
+    #[derive(Event)]
+    #[event(version = 3)]
+    #[upcast(1 = super::name_is_title, 2 = super::price_in_cents)]
+    #[write(2 = cents_in_price)]
+    pub(crate) struct ItemAdded {
+        #[tag(partition)]
+        pub(crate) item_id: String,
+        pub(crate) title: String,
+        pub(crate) cents: u64,
+    }
+
+    fn cents_in_price(mut data: Fields) -> Result<Fields, FieldError> {
+        data.convert("cents", |cents: u64| Ok(cents / 100))?;
+        data.rename("cents", "price")?;
+        Ok(data)
+    }
+}
+
 /// The item in its present version.
 #[derive(Event)]
 #[event(version = 3)]
@@ -82,12 +104,17 @@ pub(crate) struct Noted {
     pub(crate) known: Vec<String>,
 }
 
+/// The program that reads the third version before any program writes it.
+pub(crate) const CAREFUL: u32 = 9;
+
 /// The types of the program of this number.
 pub(crate) fn schemas(program: u32) -> Vec<EventSchema> {
+    let present = |item| vec![item, Dropped::SCHEMA, ItemRemoved::SCHEMA, Noted::SCHEMA];
     match program {
         1 => vec![first::ItemAdded::SCHEMA, first::ItemDropped::SCHEMA, Noted::SCHEMA],
         2 => vec![second::ItemAdded::SCHEMA, first::ItemDropped::SCHEMA, Noted::SCHEMA],
-        _ => vec![ItemAdded::SCHEMA, Dropped::SCHEMA, ItemRemoved::SCHEMA, Noted::SCHEMA],
+        CAREFUL => present(careful::ItemAdded::SCHEMA),
+        _ => present(ItemAdded::SCHEMA),
     }
 }
 
@@ -97,7 +124,7 @@ pub(crate) fn history(item: &str) -> Vec<(u32, NewEvent)> {
     vec![
         (1, first::ItemAdded { item_id: item_id(), name: "mug".to_owned(), price: 4 }.into()),
         (1, first::ItemDropped { item_id: item_id() }.into()),
-        (2, second::ItemAdded { item_id: item_id(), title: "cup".to_owned(), price: 3 }.into()),
+        (CAREFUL, ItemAdded { item_id: item_id(), title: "cup".to_owned(), cents: 300 }.into()),
         (3, newest(item)),
     ]
 }

@@ -7,7 +7,9 @@ use ringfence_core::{
 };
 use serde_json::json;
 
-use self::evolving::{Consumed, ItemAdded, KNOWN, Note, history, newest, schemas};
+use self::evolving::{
+    CAREFUL, Consumed, ItemAdded, KNOWN, Known, Note, careful, history, newest, schemas,
+};
 
 #[path = "evolving.rs"]
 mod evolving;
@@ -46,6 +48,7 @@ fn an_event_has_the_version_of_the_program_that_wrote_it() {
     let events = written("i");
     let versions: Vec<u32> = events.iter().map(|event| event.version).collect();
     assert_eq!(versions, [1, 1, 2, 3]);
+    assert_eq!(events[2].data, json!({ "itemId": "i", "title": "cup", "price": 3 }));
     // On the bus, version 1 is left out.
     let sent = events.iter().map(|it| serde_json::to_value(TopicEvent::new(it.clone())).unwrap());
     let sent: Vec<_> = sent.map(|it| it.get("schema").cloned()).collect();
@@ -69,6 +72,80 @@ fn a_decision_reads_each_version_as_the_newest_even_missed_events() {
     let log = log(3, written("i"));
     block_on(handle(&log, &catalog, &Decisions::new(0), &note, &envelope)).unwrap();
     assert_eq!(log.events().last().unwrap().data["known"], json!(KNOWN));
+}
+
+/// Adds the item again, with the number of its earlier events in the title.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct AddAgain {
+    #[tag(partition)]
+    item_id: String,
+    cents: u64,
+}
+
+struct Careful;
+
+impl Context for Careful {
+    const NAME: &'static str = "shelf";
+    type Log = Log;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        catalog_of(schemas(CAREFUL))
+    }
+}
+
+impl Slice for AddAgain {
+    const NAME: &'static str = "add-again";
+    type Context = Careful;
+    type State = Known;
+    type Writes = careful::ItemAdded;
+    type Rejection = Never;
+
+    fn decide(
+        &self,
+        Known(known): &Known,
+        _: &CommandContext,
+    ) -> Result<Vec<careful::ItemAdded>, Never> {
+        let Self { item_id, cents } = self.clone();
+        let title = format!("after {}", known.join(", "));
+        Ok(vec![careful::ItemAdded { item_id, title, cents }])
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        let item_id = || "i".to_owned();
+        let added = |title: &str, cents| careful::ItemAdded {
+            item_id: item_id(),
+            title: title.to_owned(),
+            cents,
+        };
+        let again = Self { item_id: item_id(), cents: 700 };
+        let facts = ringfence_core::events![added("mug", 400)];
+        vec![given(facts).when(again).then([added("after mug for 400", 700)])]
+    }
+}
+
+#[test]
+fn a_program_that_writes_an_older_version_has_the_state_of_what_is_stored() {
+    ringfence_core::kit::check_in_memory::<AddAgain>();
+    let (catalog, envelope, warm) = (catalog(CAREFUL), Envelope::default(), Decisions::new(1));
+    let log = MemoryLog::new(catalog.clone());
+    let add = |cents| {
+        let command = AddAgain { item_id: "i".to_owned(), cents };
+        block_on(handle(&log, &catalog, &warm, &command, &envelope))
+    };
+    add(100).unwrap();
+    let second = add(200).unwrap();
+    let of_second = json!({ "itemId": "i", "title": "after after  for 100", "cents": 200 });
+    assert_eq!(second.written[0].data, of_second);
+    let stored: Vec<_> =
+        log.events().into_iter().map(|it| (it.version, it.data["price"].clone())).collect();
+    assert_eq!(stored, [(2, json!(1)), (2, json!(2))]);
+    // The older version has whole euros.
+    let error = add(250).unwrap_err();
+    let text = "ItemAdded can't be written as version 2: field `cents` is lost. Readers skip fields that they do not know: \
+                let the downcast leave its value in the payload, and the upcast take it from there";
+    assert_eq!(error.to_string(), text);
+    assert!(matches!(error, ringfence_core::HandleError::Log(LogError::Downcast(_))), "{error:?}");
+    assert_eq!(log.events().len(), 2);
 }
 
 #[test]
@@ -119,6 +196,26 @@ fn the_kit_upcasts_a_payload() {
     // A log of streams leaves out the field that names the stream.
     let of_stream = json!({ "title": "mug", "cents": 400 });
     assert_eq!(ringfence_core::kit::upcast::<ItemAdded>(3, of_stream.clone()), of_stream);
+}
+
+/// Its downcast loses the price.
+#[derive(Event)]
+#[event(version = 2)]
+#[upcast(1 = Ok)]
+#[write(1 = without_price)]
+struct Repriced {
+    price: u64,
+}
+
+fn without_price(mut data: Fields) -> Result<Fields, FieldError> {
+    let _: u64 = data.remove("price")?;
+    Ok(data)
+}
+
+#[test]
+#[should_panic(expected = "Repriced can't be written as version 1: field `price` is lost")]
+fn the_kit_notices_a_downcast_that_loses_a_field() {
+    let _ = ringfence_core::kit::upcast::<Repriced>(1, json!({ "price": 4 }));
 }
 
 #[test]

@@ -160,6 +160,30 @@ mod upcast_without_a_version {
     struct Placed {}
 }
 
+mod write_of_the_newest_version {
+    #[derive(ringfence::Event)]
+    #[event(version = 2)]
+    #[upcast(1 = Ok)]
+    #[write(2 = Ok)]
+    struct Placed {}
+}
+
+mod write_of_two_versions {
+    #[derive(ringfence::Event)]
+    #[event(version = 3)]
+    #[upcast(1 = Ok, 2 = Ok)]
+    #[write(1 = Ok, 2 = Ok)]
+    struct Placed {}
+}
+
+mod write_of_a_retired_type {
+    #[derive(ringfence::Event)]
+    #[event(version = 2, retired)]
+    #[upcast(1 = Ok)]
+    #[write(1 = Ok)]
+    struct Placed {}
+}
+
 mod option_that_a_function_reads {
     #[derive(ringfence::Command)]
     struct Place {

@@ -48,9 +48,10 @@ fn of_log(error: &LogError, request_id: &str) -> Problem {
         LogError::Unstorable { field, reason } => Problem::malformed(field, reason),
         LogError::UnknownType { .. } => Problem::unknown_type(),
         LogError::NewerVersion(_) => Problem::newer_version(),
-        LogError::Corrupt(_) | LogError::Undecodable { .. } | LogError::Nothing => {
-            Problem::internal(request_id)
-        }
+        LogError::Corrupt(_)
+        | LogError::Downcast(_)
+        | LogError::Undecodable { .. }
+        | LogError::Nothing => Problem::internal(request_id),
     }
 }
 

@@ -286,7 +286,9 @@ impl<'a> Writable<'a> {
         let mut groups: Vec<(BTreeSet<BoundaryId>, Vec<Put>)> = Vec::new();
         for put in events {
             let mut boundaries = BTreeSet::from([put.event.partition.clone()]);
-            if let Ok(filing) = self.catalog.filing(&NewEvent::from(put.event.clone())) {
+            let SequencedEvent { event_type, tags, .. } = put.event.clone();
+            let filed = NewEvent { event_type: event_type.into(), tags, data: Value::Null };
+            if let Ok(filing) = self.catalog.filing(&filed) {
                 boundaries.extend(filing.fences);
             }
             // Events of one command go into one item, in their order.

@@ -1,4 +1,4 @@
-//! Events of three builds in one log: a newer build reads older events, and an older build meets newer ones.
+//! Events of four builds in one log: a newer build reads older events, and an older build meets newer ones.
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use crate::console::Console;
 use crate::sql::DUCKDB;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_of-three-builds");
+const PROGRAM: &str = env!("CARGO_BIN_EXE_of-four-builds");
 /// The pause between two looks at a result that takes time.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -198,7 +198,7 @@ fn stack<T>(stack: impl Future<Output = T>) -> T {
 fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
     let data = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let deploy = |build, of| Deployed::new(data.path(), build, of);
-    let [mug, cup, jug, pan] = ["mug", "cup", "jug", "pan"];
+    let [mug, cup, pot, tin, jug, pan] = ["mug", "cup", "pot", "tin", "jug", "pan"];
     let take = |item: &str| json!({ "type": "Take", "itemId": item });
     let of_first = json!(["mug for 4", "gone"]);
     let added = |item: &str, title: &str, (unit, price): (&str, u64), version: u64| {
@@ -207,8 +207,9 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
     let of_c = added("c", jug, ("cents", 700), 3);
     let of_second = |item, title, euros| added(item, title, ("price", euros), 2);
     let [of_b, of_d] = [of_second("b", cup, 3), of_second("d", pan, 5)];
+    let [of_e, of_f] = [of_second("e", pot, 6), of_second("f", tin, 8)];
     let folder = |name: &str| data.path().join(name).to_str().unwrap().to_owned();
-    let (stored, of_two, of_three) = (folder("stored"), folder("of-two"), folder("of-three"));
+    let (stored, of_two, of_newest) = (folder("stored"), folder("of-two"), folder("of-newest"));
 
     // The first build, whose automation is broken.
     stack(async {
@@ -229,9 +230,29 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
         two.export(0, &of_two, &["--newest"]).await;
     });
 
-    // One function is of the third build, the others are not yet.
+    // The third build reads what the fourth one writes, and writes what the second one reads. First, one function is of
+    // the third build, and the others are not yet.
     stack(async {
         let some = deploy(2, &[("change-item", 3)]).await;
+        some.add("e", pot, 6).await;
+        assert_eq!(some.known("e").await, json!(["pot for 6"]));
+        assert_eq!(some.row_with("e", 1).await, json!(["pot for 6"]));
+        some.tail("ItemLabelled", 2).await;
+    });
+
+    stack(async {
+        let three = deploy(3, &[]).await;
+        three.change(take("e")).await;
+        assert_eq!(three.known("e").await, json!(["pot for 600 cents", "gone"]));
+        assert_eq!(three.row_with("e", 2).await, json!(["pot for 6", "gone"]));
+        three.add("f", tin, 8).await;
+        assert_eq!(three.row_with("f", 1).await, json!(["tin for 800 cents"]));
+        three.tail("ItemLabelled", 3).await;
+    });
+
+    // The third build is rolled back, and one function is of the fourth build.
+    stack(async {
+        let some = deploy(2, &[("change-item", 4)]).await;
         some.add("c", jug, 7).await;
         let (status, problem) = some.post("show-item", json!({ "itemId": "c" })).await;
         assert_eq!(
@@ -250,10 +271,13 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
         assert_eq!(back.post("change-item", take("c")).await.0, 503);
         back.add("d", pan, 5).await;
         assert_eq!(back.known("d").await, json!(["pan for 5"]));
+        back.change(take("f")).await;
+        assert_eq!(back.known("f").await, json!(["tin for 8", "gone"]));
         assert_eq!(back.row("d", 1).await["status"], 503);
-        let shown = [of_second("a", mug, 4), of_b.clone(), of_c.clone(), of_d.clone()];
-        assert_eq!(back.tail("ItemAdded", 4).await, shown);
-        back.tail("ItemLabelled", 2).await;
+        let of_a = of_second("a", mug, 4);
+        let shown = [&of_a, &of_b, &of_e, &of_f, &of_c, &of_d].map(Clone::clone);
+        assert_eq!(back.tail("ItemAdded", 6).await, shown);
+        back.tail("ItemLabelled", 4).await;
         let page = Console::of(back.command(&["console"])).await.page("/events").await;
         assert!(
             page.contains("&quot;cents&quot;:700") && page.contains("&quot;price&quot;:4"),
@@ -273,38 +297,41 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
         }
     });
 
-    // Everything is of the third build.
+    // Everything is of the fourth build.
     stack(async {
-        let three = deploy(3, &[]).await;
-        three.change(take("c")).await;
-        let of_third = json!(["mug for 400 cents", "gone"]);
-        assert_eq!(three.known("a").await, of_third);
-        assert_eq!(three.known("c").await, json!(["jug for 700 cents", "gone"]));
+        let four = deploy(4, &[]).await;
+        four.change(take("c")).await;
+        let of_fourth = json!(["mug for 400 cents", "gone"]);
+        assert_eq!(four.known("a").await, of_fourth);
+        assert_eq!(four.known("c").await, json!(["jug for 700 cents", "gone"]));
         // The view continues where it stopped. Older rows stay until a rebuild.
-        assert_eq!(three.row_with("c", 2).await, json!(["jug for 700 cents", "gone"]));
-        assert_eq!(three.row_with("d", 1).await, json!(["pan for 500 cents"]));
-        assert_eq!(three.row("a", 2).await, of_first);
-        assert_eq!(three.run(0, &["parked", "show"]).await, "0 parked\n");
-        three.run(0, &["replay", "view", "items"]).await;
-        assert_eq!(three.row("a", 2).await, of_third);
-        let dead_letters = three.dead_letters(2).await;
-        three.run(0, &["redrive", "--queue", &dead_letters]).await;
-        let labels = three.tail("ItemLabelled", 4).await;
+        assert_eq!(four.row_with("c", 2).await, json!(["jug for 700 cents", "gone"]));
+        assert_eq!(four.row_with("d", 1).await, json!(["pan for 500 cents"]));
+        assert_eq!(four.row("a", 2).await, of_first);
+        assert_eq!(four.run(0, &["parked", "show"]).await, "0 parked\n");
+        four.run(0, &["replay", "view", "items"]).await;
+        assert_eq!(four.row("a", 2).await, of_fourth);
+        let dead_letters = four.dead_letters(2).await;
+        four.run(0, &["redrive", "--queue", &dead_letters]).await;
+        let labels = four.tail("ItemLabelled", 6).await;
         let labels: BTreeSet<_> = labels.iter().map(|(data, _)| data["label"].as_str()).collect();
-        let expected =
-            ["cup for 3", "jug for 700 cents", "mug for 400 cents", "pan for 5"].map(Some);
-        assert_eq!(labels, expected.into());
-        three.dead_letters(0).await;
+        let of_second = ["cup for 3", "pot for 6", "pan for 5"];
+        let of_later = ["tin for 800 cents", "jug for 700 cents", "mug for 400 cents"];
+        let expected = of_second.into_iter().chain(of_later).map(Some);
+        assert_eq!(labels, expected.collect());
+        four.dead_letters(0).await;
 
-        let of_third = |item, title, cents| added(item, title, ("cents", cents), 3);
+        let of_fourth = |item, title, cents| added(item, title, ("cents", cents), 3);
         let shown = [
-            of_third("a", mug, 400),
-            of_third("b", cup, 300),
+            of_fourth("a", mug, 400),
+            of_fourth("b", cup, 300),
+            of_fourth("e", pot, 600),
+            of_fourth("f", tin, 800),
             of_c.clone(),
-            of_third("d", pan, 500),
+            of_fourth("d", pan, 500),
         ];
-        assert_eq!(three.tail("ItemAdded", 4).await, shown);
-        let console = Console::of(three.command(&["console"])).await;
+        assert_eq!(four.tail("ItemAdded", 6).await, shown);
+        let console = Console::of(four.command(&["console"])).await;
         let page = console.page("/events").await;
         let cents = ["400", "300", "700", "500"].map(|cents| format!("&quot;cents&quot;:{cents}"));
         assert!(
@@ -312,15 +339,15 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
             "{page}"
         );
         let logs = data.path().to_str().unwrap();
-        let boundary = three.run(0, &["boundary", "itemId:a", "--logs", logs]).await;
+        let boundary = four.run(0, &["boundary", "itemId:a", "--logs", logs]).await;
         assert!(boundary.contains("\"cents\":400") && !boundary.contains("price"), "{boundary}");
         let of_a = ["read", "--partition", "itemId:a"];
-        let read = three.run(0, &of_a).await;
+        let read = four.run(0, &of_a).await;
         assert!(
             read.contains("  ItemAdded v3 (stored as v1)  ") && !read.contains("name"),
             "{read}"
         );
-        let read = three.run(0, &[&of_a[..], &["--newest=false"]].concat()).await;
+        let read = four.run(0, &[&of_a[..], &["--newest=false"]].concat()).await;
         assert!(read.contains("  ItemAdded  ") && read.contains("\"name\":\"mug\""), "{read}");
         for (page, payload, version, other) in [
             ("", "cents", "Payload v3 (stored as v1)", "href=\"/events/1?newest=false\""),
@@ -331,35 +358,38 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
         }
 
         // An export has one shape, which its list and its lines say.
-        let error = three.export(2, &of_two, &["--newest"]).await;
+        let error = four.export(2, &of_two, &["--newest"]).await;
         assert!(
             error.contains("has shelf/ItemAdded in version 2, which is not the newest"),
             "{error}"
         );
-        let refused = three.run(1, &["import", "--from", "jsonl", &of_two, "--dry-run"]).await;
+        let refused = four.run(1, &["import", "--from", "jsonl", &of_two, "--dry-run"]).await;
         let why = "storedSchema: the log has version 1 of the payload, and the line has version 2";
         assert!(refused.contains(why), "{refused}");
-        three.export(0, &of_three, &["--newest"]).await;
-        let lines = std::fs::read_to_string(format!("{of_three}/000001.jsonl")).unwrap();
+        four.export(0, &of_newest, &["--newest"]).await;
+        let lines = std::fs::read_to_string(format!("{of_newest}/000001.jsonl")).unwrap();
         let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let added = lines.filter(|line| line["type"] == "ItemAdded");
         let added: Vec<_> =
             added.map(|line| (payload(&line), line["storedSchema"].clone())).collect();
-        let from = [json!(1), json!(2), json!(null), json!(2)];
+        let from = [json!(1), json!(2), json!(2), json!(2), json!(null), json!(2)];
         assert_eq!(added, iter::zip(shown, from).collect::<Vec<_>>());
         if DUCKDB.path().is_some() {
             let row = |(title, cents, version): (&str, u64, u32)| json!({ "title": title, "cents": cents, "version": version });
-            let all = [(mug, 400, 1), (cup, 300, 2), (jug, 700, 3), (pan, 500, 2)].map(row);
+            let (of_first, of_third) = ([(mug, 400, 1), (cup, 300, 2)], [(jug, 700, 3)]);
+            let of_second = [(pan, 500, 2), (pot, 600, 2), (tin, 800, 2)];
+            let all = of_first.into_iter().chain(of_third).chain(of_second).map(row);
+            let all: Vec<_> = all.collect();
             let select = "SELECT title, cents, _version AS version FROM ItemAdded ORDER BY _id";
-            for (folder, events) in [(&stored, &all[..]), (&of_two, &all[..2]), (&of_three, &all)] {
-                assert_eq!(three.rows(folder, select).await, json!(events));
+            for (folder, events) in [(&stored, &all[..]), (&of_two, &all[..2]), (&of_newest, &all)] {
+                assert_eq!(four.rows(folder, select).await, json!(events));
             }
             // Only this program can convert, and it does not read Parquet.
             let list = format!("{of_two}/export.list");
             let of_parquet =
                 std::fs::read_to_string(&list).unwrap().replace("\"jsonl\"", "\"parquet\"");
             std::fs::write(list, of_parquet).unwrap();
-            let error = three.run(2, &["sql", &of_two, select]).await;
+            let error = four.run(2, &["sql", &of_two, select]).await;
             assert!(
                 error.contains("has shelf/ItemAdded in version 2, and only exports to jsonl"),
                 "{error}"
@@ -367,11 +397,11 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
         }
 
         let of_a = json!({ "itemId": "a" }).to_string();
-        let explained = three.run(1, &["explain", "shelf/show-item", "--data", &of_a]).await;
+        let explained = four.run(1, &["explain", "shelf/show-item", "--data", &of_a]).await;
         assert!(explained.contains("mug for 400 cents"), "{explained}");
         // The bus has events as they are stored, in their versions.
-        let mut bus = three.stack.watch();
-        three.run(0, &["replay", "bus", "--name", "again", "--rate", "10000"]).await;
+        let mut bus = four.stack.watch();
+        four.run(0, &["replay", "bus", "--name", "again", "--rate", "10000"]).await;
         let notices = iter::from_fn(|| bus.try_recv().ok());
         let sent: Vec<_> = notices
             .filter_map(|notice| match notice {
@@ -383,14 +413,24 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
             })
             .collect();
         let of_a = (json!({ "itemId": "a", "name": mug, "price": 4 }), 1);
-        assert_eq!(sent, [of_a, of_b, of_c, of_d]);
-        three.run(0, &["schemas", "check"]).await;
-        three.run(0, &["index", "verify"]).await;
+        assert_eq!(sent, [of_a, of_b, of_e, of_f, of_c, of_d]);
+        four.run(0, &["schemas", "check"]).await;
+        four.run(0, &["index", "verify"]).await;
 
         // The statistics have the commands of all starts.
         let logs = folder("kept/logs");
-        let stats = three.run(0, &["stats", "--logs", &logs, "--json"]).await;
+        let stats = four.run(0, &["stats", "--logs", &logs, "--json"]).await;
         let stats: Value = serde_json::from_str(&stats).unwrap();
-        assert_eq!(stats["slices"]["change-item"]["commands"], 7);
+        assert_eq!(stats["slices"]["change-item"]["commands"], 11);
+    });
+
+    // The fourth build is rolled back.
+    stack(async {
+        let back = deploy(3, &[]).await;
+        assert_eq!(back.known("c").await, json!(["jug for 700 cents", "gone"]));
+        back.change(take("d")).await;
+        assert_eq!(back.row_with("d", 2).await, json!(["pan for 500 cents", "gone"]));
+        back.add("g", pan, 9).await;
+        assert_eq!(back.tail("ItemLabelled", 7).await[6].0["label"], "pan for 900 cents");
     });
 }

@@ -1,7 +1,8 @@
-//! A stack whose events change, in three builds of one program. The variable `BUILD` says which build a process runs,
-//! so one program is linked, and a test deploys it three times.
+//! A stack whose events change, in four builds of one program. The variable `BUILD` says which build a process runs,
+//! so one program is linked, and a test deploys it several times.
 //!
-//! The second build renames a field. The third changes the unit and the name of another field, and renames a type.
+//! The second build renames a field. The third reads another unit and name of a field, and another name of a type. The
+//! fourth writes them.
 //!
 //! Each build is whole in its file, as programs of different times are, although the files repeat each other.
 //! `stack.rs` has the code that no build changes.
@@ -11,6 +12,7 @@ use std::env;
 use std::process::ExitCode;
 
 mod first;
+mod fourth;
 mod second;
 mod third;
 
@@ -24,6 +26,7 @@ pub fn run() -> ExitCode {
         Some("1") => first::run(function),
         Some("2") => second::run(function),
         Some("3") => third::run(function),
+        Some("4") => fourth::run(function),
         _ => ExitCode::FAILURE,
     }
 }

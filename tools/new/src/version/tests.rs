@@ -66,6 +66,7 @@ fn a_version_has_its_number_its_upcast_and_a_test_of_the_sample_that_says_most()
 #[derive(Clone, Debug, PartialEq, Event)]
 #[event(version = 2)]
 #[upcast(1 = room_booked_1_to_2)]
+#[write(1 = room_booked_2_to_1)]
 pub struct RoomBooked {
     #[tag(partition)]
     pub room_id: RoomId,
@@ -74,6 +75,11 @@ pub struct RoomBooked {
 
 /// Makes a payload of version 2 from one of version 1.
 fn room_booked_1_to_2(data: ringfence::Fields) -> Result<ringfence::Fields, ringfence::FieldError> {
+    Ok(data)
+}
+
+/// Makes a payload of version 1, which is still written, from one of version 2.
+fn room_booked_2_to_1(data: ringfence::Fields) -> Result<ringfence::Fields, ringfence::FieldError> {
     Ok(data)
 }
 
@@ -109,7 +115,7 @@ fn the_text_of_a_person_around_it_stays() {
         &of("#[event(fenced, separator = '~')]\n#[derive(ringfence::Event, Clone)] // a note"),
         1,
         &["#[event(version = 2, fenced, separator = '~')]\n#[derive(ringfence::Event, Clone)]\n\
-             #[upcast(1 = room_booked_1_to_2)] // a note\npub struct"],
+             #[upcast(1 = room_booked_1_to_2)]\n#[write(1 = room_booked_2_to_1)] // a note\npub struct"],
     );
     // The upcast follows the previous one, and its test follows the other tests.
     let more = "
@@ -168,6 +174,32 @@ mod tests {
 }
 
 #[test]
+fn a_later_release_writes_the_version() {
+    let folder = stack(EVENT, 1);
+    let (Begun { file, .. }, _) = run(folder.path(), "RoomBooked").unwrap();
+    let path = folder.path().join(&file);
+    let begun = fs::read_to_string(&path).unwrap();
+    let write = || {
+        let mut plan = Plan::new(folder.path().to_owned());
+        let number = write(&mut plan, "rooms", "RoomBooked").unwrap().number;
+        (number, plan.write().unwrap())
+    };
+    assert_eq!(write().0, 2);
+    let mut expected = begun.replace("\n#[write(1 = room_booked_2_to_1)]", "");
+    let from = expected.find("\n/// Makes a payload of version 1").unwrap();
+    let end = from + expected[from..].find("}\n").unwrap() + 2;
+    expected.replace_range(from..end, "");
+    assert_eq!(fs::read_to_string(&path).unwrap(), expected);
+    assert_eq!(write(), (2, "Everything is there already; nothing was changed.\n".to_owned()));
+    // A function that something else names stays.
+    let named = begun.replace("Ok(data)", "Ok(data) // not room_booked_2_to_1");
+    fs::write(&path, &named).unwrap();
+    write();
+    let without = named.replace("\n#[write(1 = room_booked_2_to_1)]", "");
+    assert_eq!(fs::read_to_string(&path).unwrap(), without);
+}
+
+#[test]
 fn a_version_that_can_not_begin_is_refused_with_the_way_out() {
     let refused = |events: &str, versions, event| {
         let folder = stack(events, versions);
@@ -185,6 +217,19 @@ fn a_version_that_can_not_begin_is_refused_with_the_way_out() {
         (refused(&EVENT.repeat(2), 1, "RoomBooked"), "write the version by hand"),
         (refused(EVENT, 2, "RoomBooked"), "put its number and its upcast back"),
         (refused(&version("#[event(version = 2)]"), 2, "RoomBooked"), "and 0 upcasts: correct it"),
+        (
+            refused(
+                &version("#[event(version = 2)]\n#[upcast(1 = Ok)]\n#[write(1 = Ok)]"),
+                2,
+                "RoomBooked",
+            ),
+            "booked.rs: RoomBooked still writes version 1: `cargo ringfence new-version rooms/RoomBooked --write` lets it \
+             write version 2",
+        ),
+        (
+            refused(&format!("{EVENT}\nfn room_booked_2_to_1() {{}}\n"), 1, "RoomBooked"),
+            "booked.rs: has a function room_booked_2_to_1 already: give it another name",
+        ),
     ] {
         assert!(said.contains(expected), "{expected}: {said}");
     }

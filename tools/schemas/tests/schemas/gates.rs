@@ -7,7 +7,7 @@ use std::slice;
 use ringfence_core::prelude::*;
 use ringfence_schemas::{
     Comparison, Finding, Lock, LockedCommand, LockedFold, LockedType, LockedVersion, Readers,
-    Shape, check, compare, forward, present,
+    Shape, check, compare, forward, present, written_unread,
 };
 use ringfence_stack::{Members, Stack};
 use serde_json::{Value, json};
@@ -117,6 +117,11 @@ fn each_change_of_a_type_of_events_has_its_verdict() {
     book.grows::<stacks::retired::Stack>("The type is retired", &was, plain.clone());
     book.grows::<stacks::upcast::Stack>(
         "A new version with an upcast",
+        &was,
+        payload(json!({ "guest": false, "name": "Ada" })),
+    );
+    book.grows::<stacks::still_written_as_first::Stack>(
+        "A new version that is not written yet",
         &was,
         payload(json!({ "guest": false, "name": "Ada" })),
     );
@@ -233,6 +238,21 @@ fn each_change_of_a_type_of_events_has_its_verdict() {
         "An upcast needs an optional field",
         &was,
         payload(json!({ "name": "Ada" })),
+    );
+    book.refuses::<stacks::downcast_without_the_guest::Stack>(
+        "A downcast leaves out a field of the older version",
+        &was,
+        named.clone(),
+    );
+    book.refuses::<stacks::downcast_to_another_guest::Stack>(
+        "A downcast changes what readers of the older version see",
+        &was,
+        named,
+    );
+    book.refuses::<stacks::downcast_without_the_total::Stack>(
+        "A downcast loses a field of the newest version",
+        &was,
+        payload(json!({ "total": 3 })),
     );
     insta::assert_snapshot!(book.0);
 }
@@ -356,7 +376,7 @@ fn a_sample_that_the_base_can_not_read_wants_two_deploys() {
     // The first of the two deploys: the code has the member, and nothing writes it yet.
     assert_eq!(says(&lock::<stacks::choice_added::Stack>(slice::from_ref(&single))), "");
     assert_eq!(says(&lock::<stacks::optional_added::Stack>(&[discount])), "");
-    // The readers of the base leave events of an unknown version waiting.
+    // Versions that the base does not know are found apart.
     let mut upcast = lock::<stacks::upcast::Stack>(&[json!({ "name": "Ada" })]);
     let lost = says(&upcast);
     let first = base.events["RoomBooked"].versions.clone();
@@ -365,6 +385,15 @@ fn a_sample_that_the_base_can_not_read_wants_two_deploys() {
     let mut narrow = single;
     narrow.as_object_mut().map(|data| data.remove("nights"));
     let removed = lock::<stacks::unread_removed::Stack>(&[narrow]);
-    let two = [says(&lock::<stacks::choice_added::Stack>(&[suite])), says(&removed), lost];
+    fn unread<M: Members>(base: &Lock) -> String {
+        let stack = Stack::of::<M>().expect("it does not contradict itself");
+        let found = written_unread(&stack, "rooms", base);
+        found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    }
+    let reads_both = with(|of| drop(of.versions.insert(2, LockedVersion::default())));
+    assert_eq!(unread::<stacks::still_written_as_first::Stack>(&base), "");
+    assert_eq!(unread::<stacks::upcast::Stack>(&reads_both), "");
+    let unread = unread::<stacks::upcast::Stack>(&base);
+    let two = [says(&lock::<stacks::choice_added::Stack>(&[suite])), says(&removed), lost, unread];
     insta::assert_snapshot!(two.join("\n"));
 }

@@ -8,7 +8,7 @@ use ringfence_document_log::{
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use self::evolving::{KNOWN, Known, Note, Shelf, history, newest, schemas};
+use self::evolving::{CAREFUL, ItemAdded, KNOWN, Known, Note, Shelf, history, newest, schemas};
 use crate::on_both;
 use crate::stack::log;
 
@@ -61,6 +61,18 @@ impl Context for Later {
     }
 }
 
+/// The context of the program that still writes the second version.
+struct Careful;
+
+impl Context for Careful {
+    const NAME: &'static str = Shelf::NAME;
+    type Log = Log;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        catalog_of(schemas(CAREFUL))
+    }
+}
+
 fn shelf<S: Store>(store: S, access: AccessStrategy<Known>) -> Category<Known, S> {
     Category::new::<Shelf>(log(store), access, Cache::none()).expect("each event names an item")
 }
@@ -97,8 +109,8 @@ fn payload(program: u32, mut event: NewEvent) -> Payload {
     event.data.as_object_mut().expect("an object").remove("itemId");
     let types = schemas(program);
     let schema = types.iter().find(|of| of.name == event.event_type).expect("a type of then");
-    let version = schema.upcasts.version();
-    Payload { version, ..Payload::new(event.event_type.into_owned(), Some(event.data)) }
+    let (version, data) = schema.stored(event.data).expect("nothing is lost");
+    Payload { version, ..Payload::new(event.event_type.into_owned(), Some(data)) }
 }
 
 async fn each_version_is_read_as_the_newest<S: Store + Clone>(store: S) {
@@ -127,12 +139,32 @@ async fn each_version_is_read_as_the_newest<S: Store + Clone>(store: S) {
 }
 
 async fn an_unfold_that_is_an_event_has_its_version<S: Store + Clone>(store: S) {
-    let (category, envelope) =
-        (shelf(store, AccessStrategy::LatestKnownEvent), Envelope::default());
+    let access = || AccessStrategy::LatestKnownEvent;
+    let (category, envelope) = (shelf(store.clone(), access()), Envelope::default());
     let decide = |_: &Known| Ok::<_, Never>(vec![newest("i")]);
     category.transact("i", Load::Strong, &envelope, decide).await.expect("accepted");
     let known = category.query("i", Load::Strong, &envelope, |known| known.0.clone()).await;
     assert_eq!(known.expect("a state").0, ["jug for 700"]);
+    // The log of a category that writes an older version has it in both places.
+    let careful = Category::new::<Careful>(log(store.clone()), access(), Cache::none());
+    let careful = careful.expect("each event names an item");
+    let decide = |_: &Known| Ok::<_, Never>(vec![newest("j")]);
+    careful.transact("j", Load::Strong, &envelope, decide).await.expect("accepted");
+    let known = careful.query("j", Load::Strong, &envelope, |known| known.0.clone()).await;
+    assert_eq!(known.expect("a state").0, ["jug for 700"]);
+    let tip = log(store).tip(&stream("j"), Consistency::Strong, &envelope).await;
+    let tip = tip.expect("an answer").expect("a Tip");
+    let bodies =
+        [(&tip.events[0].data, &tip.events[0].meta), (&tip.unfolds[0].data, &tip.unfolds[0].meta)];
+    for (data, meta) in bodies {
+        let second = json!({ "title": "jug", "price": 7 });
+        assert_eq!(data.json().expect("JSON"), Some(second));
+        assert_eq!(meta.json().expect("JSON"), Some(json!({ "schema": { "ItemAdded": 2 } })));
+    }
+    let lossy = || ItemAdded { item_id: "j".to_owned(), title: "jug".to_owned(), cents: 750 };
+    let decide = |_: &Known| Ok::<_, Never>(vec![lossy().into()]);
+    let refused = careful.transact("j", Load::Strong, &envelope, decide).await.unwrap_err();
+    assert!(matches!(&refused, DocumentError::Unencodable { .. }), "{refused:?}");
 }
 
 async fn a_newer_version_is_a_separate_error<S: Store + Clone>(store: S) {

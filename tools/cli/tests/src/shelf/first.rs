@@ -58,5 +58,5 @@ fn added(item_id: String, name: String, price: u64) -> ItemAdded {
     ItemAdded { item_id, name, price }
 }
 
-/// No type is retired.
-fn retired(_: &mut MemberList<impl Visitor>) {}
+/// Slices write each type.
+fn only_read(_: &mut MemberList<impl Visitor>) {}

@@ -64,5 +64,5 @@ fn added(item_id: String, title: String, price: u64) -> ItemAdded {
     ItemAdded { item_id, title, price }
 }
 
-/// No type is retired.
-fn retired(_: &mut MemberList<impl Visitor>) {}
+/// Slices write each type.
+fn only_read(_: &mut MemberList<impl Visitor>) {}

@@ -8,7 +8,7 @@ use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 
-use super::{Consumed, Gone, ItemAdded, added, label, retired};
+use super::{Consumed, Gone, ItemAdded, added, label, only_read};
 
 struct Shelf;
 
@@ -24,7 +24,7 @@ impl Context for Shelf {
 impl Members for Shelf {
     fn list(list: &mut MemberList<impl Visitor>) {
         list.slice::<ChangeItem>().slice::<ShowItem>().slice::<LabelItem>().view::<Items>();
-        retired(list);
+        only_read(list);
     }
 }
 

@@ -1,4 +1,5 @@
-//! The third build: an item has a title, and a price in cents. It is removed, and not dropped.
+//! The third build reads what the fourth one writes: an item has a price in cents, or is removed. It still writes what
+//! the second build reads.
 
 use ringfence_core::prelude::*;
 use ringfence_stack::{MemberList, Visitor};
@@ -13,6 +14,7 @@ pub(super) use stack::run;
 #[derive(Clone, Debug, PartialEq, Event)]
 #[event(version = 3)]
 #[upcast(1 = name_is_title, 2 = price_in_cents)]
+#[write(2 = cents_in_price)]
 struct ItemAdded {
     #[tag(partition)]
     item_id: String,
@@ -20,27 +22,32 @@ struct ItemAdded {
     cents: u64,
 }
 
-fn price_in_cents(mut data: Fields) -> Result<Fields, FieldError> {
+pub(super) fn price_in_cents(mut data: Fields) -> Result<Fields, FieldError> {
     data.convert("price", |euros: u64| Ok(euros * 100))?;
     data.rename("price", "cents")?;
     Ok(data)
 }
 
-/// The older name of [`ItemRemoved`].
+fn cents_in_price(mut data: Fields) -> Result<Fields, FieldError> {
+    data.convert("cents", |cents: u64| Ok(cents / 100))?;
+    data.rename("cents", "price")?;
+    Ok(data)
+}
+
 #[derive(Clone, Debug, PartialEq, Event)]
-#[event(retired)]
 struct ItemDropped {
     #[tag(partition)]
     item_id: String,
 }
 
+/// The later name of [`ItemDropped`].
 #[derive(Clone, Debug, PartialEq, Event)]
 struct ItemRemoved {
     #[tag(partition)]
     item_id: String,
 }
 
-type Gone = ItemRemoved;
+type Gone = ItemDropped;
 
 #[derive(Reads)]
 enum Consumed {
@@ -82,6 +89,7 @@ fn added(item_id: String, title: String, euros: u64) -> ItemAdded {
     ItemAdded { item_id, title, cents: euros * 100 }
 }
 
-fn retired(list: &mut MemberList<impl Visitor>) {
-    list.event::<ItemDropped>();
+/// No slice writes it yet.
+fn only_read(list: &mut MemberList<impl Visitor>) {
+    list.event::<ItemRemoved>();
 }
