@@ -141,8 +141,8 @@ mod tests {
     fn upcast(mut data: Fields) -> Result<Fields, FieldError> {
         let euros: u64 = data.remove("price")?;
         let _ = data.remove::<Value>("note");
-        data.default("cents", euros * 100);
-        data.default("payer", "nobody");
+        data.default("cents", euros * 100)?;
+        data.default("payer", "nobody")?;
         Ok(data)
     }
 
@@ -158,7 +158,7 @@ mod tests {
         let _ = data.remove::<Value>("payer");
         data.convert("cents", |cents: f64| Ok((cents / 100.0).floor() as u64))?;
         data.rename("cents", "price")?;
-        data.default("note", "none");
+        data.default("note", "none")?;
         Ok(data)
     }
 
@@ -197,7 +197,7 @@ mod tests {
         // The upcast takes the cents, but readers of version 1 take this price.
         let wrong = check(|data| {
             let mut older = beside(data)?;
-            older.set("price", 400);
+            older.set("price", 400)?;
             Ok(older)
         });
         let why = "after an upcast and the downcast, readers of version 1 see another `cents`";

@@ -418,18 +418,18 @@ fn name_is_guest(mut data: Fields) -> Result<Fields, FieldError> {
 fn guest_or_name(mut data: Fields) -> Result<Fields, FieldError> {
     let guest = data.remove::<String>("guest");
     if !data.has("name") {
-        data.set("name", guest?);
+        data.set("name", guest?)?;
     }
     Ok(data)
 }
 
 fn somebody_is_guest(mut data: Fields) -> Result<Fields, FieldError> {
-    data.set("guest", "somebody");
+    data.set("guest", "somebody")?;
     Ok(data)
 }
 
 fn total_by_default(mut data: Fields) -> Result<Fields, FieldError> {
-    data.default("total", 0);
+    data.default("total", 0)?;
     Ok(data)
 }
 
