@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::template::{FunctionResource, Model, REGION};
 
-/// The folder of the functions' logs, inside the stack's folder, or inside the folder of its kept data.
+/// The folder of the functions' logs, inside the stack's folder.
 pub(crate) const LOGS: &str = "logs";
 
 /// Variables by name.
@@ -30,14 +30,17 @@ pub struct Files {
     pub watch: PathBuf,
 }
 
-/// Writes the files into `folder`. Each function gets `common` besides its variables, and a shell gets `of_shell`.
+/// Writes the files of the stack at `root` into `folder`. Each function gets `common` besides its variables. A shell
+/// also gets the URL of the HTTP API, a token if the API asks for one, and the folder of the functions' logs.
 ///
 /// # Errors
 /// One can't be written.
 pub(crate) fn write(
+    root: &Path,
     folder: &Path,
     common: &Environment,
-    of_shell: &Environment,
+    api: &str,
+    token: Option<&str>,
     model: &Model,
 ) -> io::Result<Files> {
     let own = folder.join("functions");
@@ -47,7 +50,7 @@ pub(crate) fn write(
         fs::write(own.join(&function.binary), assignments(all))?;
     }
     let shell = folder.join("env");
-    fs::write(&shell, assignments(of_shell))?;
+    fs::write(&shell, assignments(&of_shell(root, folder, common, api, token, model)))?;
     let watch = folder.join("watch.toml");
     // An array of strings is written in TOML as in JSON.
     let runner = json!(["sh", "-c", RUNNER, own]);
@@ -55,18 +58,18 @@ pub(crate) fn write(
     Ok(Files { shell, watch })
 }
 
-/// The variables for a shell, or for a program that uses the whole stack: also the URL of the HTTP API, a token if the
-/// API asks for one, and the folder of the functions' logs. With `RULES_ARE_OFF`, `ringfence import` knows that nothing
-/// acts on events. `root` is the stack's folder with the samples.
+/// The variables for a shell, or for a program that uses the whole stack. With `RULES_ARE_OFF`, `ringfence import`
+/// knows that nothing acts on events.
+/// `root` is the stack's folder with the samples, and `folder` has its files with the functions' logs.
 pub(crate) fn of_shell(
     root: &Path,
-    logs: &Path,
+    folder: &Path,
     common: &Environment,
     api: &str,
     token: Option<&str>,
     model: &Model,
 ) -> Environment {
-    let logs = logs.display().to_string();
+    let logs = folder.join(LOGS).display().to_string();
     let samples = root.join("events").display().to_string();
     let tools =
         [("API_URL", api.to_owned()), ("FUNCTION_LOGS", logs), ("FUNCTION_SAMPLES", samples)];

@@ -73,8 +73,7 @@ impl Functions {
         for definition in definitions {
             let name = &definition.binary;
             let log = logs.join(format!("{name}.log"));
-            let made = File::options().create(true).append(true).open(&log);
-            made.with_context(|| format!("cannot write {}", log.display()))?;
+            File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
             let built = programs.get(name).with_context(|| format!("{name} has no program"))?;
             let binary = match kept_programs.entry(built) {
                 Entry::Vacant(entry) => entry.insert(keep(built, kept.path().join(name))?),

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::{Arc, OnceLock},
@@ -76,7 +75,6 @@ pub type Console = Box<
 /// A running stack. It ends when it is dropped.
 pub struct RunningStack {
     folder: PathBuf,
-    logs: PathBuf,
     api: String,
     services: String,
     data: String,
@@ -121,11 +119,7 @@ impl RunningStack {
         let definitions = &model.functions;
         let dynamo = database(kept.as_ref(), &model.tables).await?;
         let common = environment::common(&data, &services);
-        let logs = keep.unwrap_or(&folder).join(environment::LOGS);
-        if keep.is_none() && logs.exists() {
-            fs::remove_dir_all(&logs)
-                .with_context(|| format!("cannot clear {}", logs.display()))?;
-        }
+        let logs = folder.join(environment::LOGS);
         let functions = Functions::start(definitions, &options.programs, &common, &logs).await?;
         let functions = Arc::new(functions);
 
@@ -192,7 +186,6 @@ impl RunningStack {
         }
         Ok(Self {
             folder,
-            logs,
             api,
             services,
             data,
@@ -330,8 +323,8 @@ impl RunningStack {
     #[must_use]
     pub fn variables(&self) -> Environment {
         let common = environment::common(&self.data, &self.services);
-        let (token, Self { root, logs, api, model, .. }) = (self.token(), self);
-        environment::of_shell(root, logs, &common, api, token.as_deref(), model)
+        let (token, Self { root, folder, api, model, .. }) = (self.token(), self);
+        environment::of_shell(root, folder, &common, api, token.as_deref(), model)
     }
 
     /// The operator's token, for the console and for a shell, if the API asks for tokens. It is the token of a program,
@@ -351,8 +344,16 @@ impl RunningStack {
     /// One can't be written.
     pub fn write_environment(&self) -> Result<Files> {
         let common = environment::common(&self.data, &self.services);
-        environment::write(&self.folder, &common, &self.variables(), &self.model)
-            .with_context(|| format!("cannot write into {}", self.folder.display()))
+        let token = self.token();
+        environment::write(
+            &self.root,
+            &self.folder,
+            &common,
+            &self.api,
+            token.as_deref(),
+            &self.model,
+        )
+        .with_context(|| format!("cannot write into {}", self.folder.display()))
     }
 
     /// Serves DynamoDB and the other services also at this address, at which containers reach this machine. Writes a
