@@ -88,8 +88,11 @@ fn of_claims(claims: &HashMap<String, String>, issuers: &Issuers) -> Option<Prin
     // An issuer that is not a URL could look like the alias of another one.
     let issuer = issuers.name(claim("iss").filter(|issuer| is_url(issuer))?);
     // The token of a program may have no subject. Then the program's id must not look like a subject. An empty subject
-    // is not a program.
-    let (kind, id) = match claims.contains_key("sub") {
+    // is not a program. In a program's token of Cognito, the subject is the program.
+    let is_of_cognito = claim("token_use").is_some_and(|of| of == "access")
+        && claim("sub") == claim("client_id")
+        && !claims.contains_key("username");
+    let (kind, id) = match claims.contains_key("sub") && !is_of_cognito {
         true => (PrincipalKind::Jwt, claim("sub")?),
         false => (PrincipalKind::Client, claim("client_id")?),
     };

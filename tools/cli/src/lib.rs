@@ -100,7 +100,8 @@ enum OfAll {
     Send(send::Arguments),
     /// Shows the answer of a queued command. Status 0: accepted, 1: rejected, 2: no answer yet, or error.
     Answer(answer::Arguments),
-    /// Makes a token for a stack on this machine that was started with `cargo local --auth`.
+    /// Makes a token for a stack on this machine that was started with `cargo local --auth`. With --stack, gets one from
+    /// the user pool of that stack, for its program.
     Token(token::Arguments),
     /// Makes a dry run of a command: shows what it would read, answer and write, and what that would cost. Writes
     /// nothing. Status 0: it would be accepted, 1: rejected by the slice, 2: error.
@@ -283,7 +284,7 @@ impl OfAll {
             Self::New(command) => ready(written(command)).boxed_local(),
             Self::Send(arguments) => send::send(arguments, &lists.stack).boxed_local(),
             Self::Answer(arguments) => answer::answer(arguments).boxed_local(),
-            Self::Token(arguments) => ready(Ok(token::token(arguments))).boxed_local(),
+            Self::Token(arguments) => token::token(arguments).boxed_local(),
             Self::Explain(arguments) => {
                 explain::explain(arguments, &lists.stack, &lists.slices).boxed_local()
             }

@@ -67,7 +67,7 @@ fn route(slice: &str, stack: &Stack) -> Result<&'static [&'static str]> {
 
 /// Why the API refused a command before the slice saw it. API Gateway says it in a header, or not at all.
 fn refused(answer: &Answer, scopes: &[&str], has_token: bool) -> Option<String> {
-    let way = "`ringfence token` makes one for a stack on this machine";
+    let way = "`ringfence token` makes one for a stack on this machine, and gets one from a user pool with --stack";
     match (answer.status, has_token) {
         _ if answer.is_of_stack() => None,
         (401, false) => Some(format!("the API asks for a token: give --token or API_TOKEN; {way}")),

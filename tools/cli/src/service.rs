@@ -1,5 +1,4 @@
-//! Three services of AWS from which commands need one or two operations: CloudFormation, CloudWatch Logs and S3. Their
-//! SDKs would take a sixth of a first build.
+//! The services of AWS from which commands need one or two operations. Their SDKs would take a sixth of a first build.
 
 use std::time::Duration;
 
@@ -31,6 +30,7 @@ pub(crate) struct Service {
 }
 
 pub(crate) const CLOUDFORMATION: (&str, &str) = ("cloudformation", "CloudFormation");
+pub(crate) const COGNITO: (&str, &str) = ("cognito-idp", "Cognito Identity Provider");
 pub(crate) const LOGS: (&str, &str) = ("logs", "CloudWatch Logs");
 pub(crate) const S3: (&str, &str) = ("s3", "S3");
 
@@ -67,7 +67,13 @@ impl Service {
         Ok(Self { http: http(Some(signer), true, ANSWER_BYTES_MAX)?, url })
     }
 
-    /// Sends a request that may be repeated. `path` begins with a slash.
+    /// A service that takes unsigned requests.
+    pub(crate) fn unsigned(url: &str) -> Result<Self> {
+        let is_far = url.starts_with("https://");
+        Ok(Self { http: http(None, is_far, ANSWER_BYTES_MAX)?, url: url.to_owned() })
+    }
+
+    /// Sends a request that may be repeated. `path` is empty or begins with a slash.
     pub(crate) async fn call(
         &self,
         method: &str,
@@ -144,7 +150,7 @@ mod tests {
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let router = Router::new().route("/busy", busy).route("/no", no).route("/why", why);
         tokio::spawn(async move { axum::serve(listener, router).await });
-        let service = Service { http: http(None, false, 10_000).expect("a client"), url };
+        let service = Service::unsigned(&url).expect("a client");
         let call = async |path| service.call("GET", path, &[], "").await.and_then(Answer::accepted);
         assert_eq!(call("/busy").await.expect("an answer"), "yes");
         let refused = call("/no").await.expect_err("refused").to_string();

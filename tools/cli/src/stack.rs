@@ -16,7 +16,7 @@ use crate::machine::sdk_config;
 use crate::service::{Answer, CLOUDFORMATION, Service, encoded};
 
 /// Variables of flags, each with the output that has its value.
-const OUTPUTS: [(&str, &str); 9] = [
+const OUTPUTS: [(&str, &str); 12] = [
     ("API_URL", "ApiUrl"),
     ("AGGREGATE_TABLE", "AggregateTableName"),
     ("COMMAND_QUEUE_URL", "CommandQueueUrl"),
@@ -25,6 +25,9 @@ const OUTPUTS: [(&str, &str); 9] = [
     ("EVENT_TABLE", "EventTableName"),
     ("INDEX_TABLE", "IndexTableName"),
     ("LOG_GROUP", "LogGroupName"),
+    ("TOKEN_URL", "TokenUrl"),
+    ("USER_POOL_CLIENT_ID", "UserPoolClientId"),
+    ("USER_POOL_ID", "UserPoolId"),
     ("VIEW_TABLE", "ViewTableName"),
 ];
 /// The names of outputs for queues and buckets end like this.

@@ -13,6 +13,7 @@ mod ids;
 pub mod marks;
 mod names;
 mod plan;
+pub mod pool;
 mod reactor;
 mod slice;
 mod source;

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 
-use crate::marks::resealed;
+use crate::marks::{Section, resealed, sealed, sections};
 use crate::names::check;
 use crate::plan::{Plan, fill};
+use crate::pool::UserPool;
 
 /// Where the stack gets Ringfence from: by version from the registry, unless one of these is given.
 #[derive(Args)]
@@ -28,7 +29,7 @@ pub(crate) enum Auth {
     /// Callers sign with IAM.
     #[default]
     Iam,
-    /// Callers have a token of an issuer that two parameters name.
+    /// Callers have a token of a user pool, or of an issuer that parameters name.
     Jwt,
 }
 
@@ -151,30 +152,27 @@ fn without_example(path: &str, text: &str) -> Option<String> {
     })
 }
 
-/// The setting of the API in a stack with tokens, and its parameters.
+/// The setting of the API in a stack with tokens.
 const AUTH: &str = "      Auth: # callers send a token of the issuer; a route names the scopes of which a token needs one
         Authorizers:
           Jwt:
-            JwtConfiguration: { issuer: !Ref JwtIssuer, audience: !Ref JwtAudience }
+            JwtConfiguration:
+              issuer: !If [MakesUserPool, !Sub \"https://cognito-idp.${AWS::Region}.${AWS::URLSuffix}/${UserPool}\", !Ref JwtIssuer]
+              audience: !If [MakesUserPool, [!Ref UserPoolClient], !Split [\",\", !Ref JwtAudience]]
             IdentitySource: $request.header.Authorization
         DefaultAuthorizer: Jwt
 ";
-const PARAMETERS: &str = "  JwtIssuer:
-    Type: String
-    AllowedPattern: \"https://.+\"
-    Description: The issuer of the callers' tokens, as their claim iss has it. API Gateway reads its keys there.
-  JwtAudience:
-    Type: CommaDelimitedList
-    Description: What tokens must have in their claim aud, or in client_id if they have no aud.
-";
+/// The same setting in one line.
+const AUTH_FLOW: &str = "      Auth: { Authorizers: { Jwt: { JwtConfiguration: { issuer: !If [MakesUserPool, !Sub \
+    \"https://cognito-idp.${AWS::Region}.${AWS::URLSuffix}/${UserPool}\", !Ref JwtIssuer], audience: !If [MakesUserPool, \
+    [!Ref UserPoolClient], !Split [\",\", !Ref JwtAudience]] }, IdentitySource: $request.header.Authorization } }, \
+    DefaultAuthorizer: Jwt }\n";
 
 /// The starter's template with an API that asks for tokens, and with the scopes of its slices and its view, as
 /// `ringfence template` writes it.
 fn with_tokens(template: &str, empty: bool) -> Result<String> {
     let of_iam = "      Auth: # callers sign with SigV4 and need execute-api:Invoke\n        EnableIamAuthorizer: true\n        \
                   DefaultAuthorizer: AWS_IAM\n";
-    let flow = "      Auth: { Authorizers: { Jwt: { JwtConfiguration: { issuer: !Ref JwtIssuer, audience: !Ref JwtAudience }, \
-                IdentitySource: $request.header.Authorization } }, DefaultAuthorizer: Jwt }\n";
     let routes = ["/shop/offer-product", "/shop/take-order"];
     let routes = routes.map(|path| (path, "shop/write"));
     let views = ["\"/{view}\"", "\"/{view}/{id+}\""].map(|path| (path, "shop/read"));
@@ -183,9 +181,16 @@ fn with_tokens(template: &str, empty: bool) -> Result<String> {
         (route, format!("Path: {path}, Auth: {{ AuthorizationScopes: [{scope}] }} }}"))
     });
     let settings = format!(
-        "Metadata:\n  Ringfence: # settings of what is written below, by logical id\n    Api:\n{AUTH}\nParameters:\n{PARAMETERS}"
+        "Metadata:\n  Ringfence: # settings of what is written below, by logical id\n    Api:\n{AUTH}\nParameters:\n"
     );
-    let changes = [(of_iam.to_owned(), flow.to_owned()), ("Parameters:\n".to_owned(), settings)];
+    let pool = UserPool::of(&["shop/read", "shop/write"].into()).expect("scopes with a slash");
+    let next = "\n  # ---- The way out: the EventTopic ----\n";
+    let changes = [
+        (of_iam.to_owned(), AUTH_FLOW.to_owned()),
+        ("Parameters:\n".to_owned(), settings),
+        ("JWT_ISSUERS: !Ref JwtIssuers".to_owned(), format!("JWT_ISSUERS: {}", UserPool::ISSUERS)),
+        (next.to_owned(), pool.part("Resources") + next),
+    ];
     let text =
         changes.into_iter().chain(scopes).try_fold(template.to_owned(), |text, (from, to)| {
             ensure!(
@@ -194,7 +199,13 @@ fn with_tokens(template: &str, empty: bool) -> Result<String> {
             );
             Ok::<_, anyhow::Error>(text.replace(&from, &to))
         })?;
-    Ok(text)
+    let with_pool = sections(&text).into_iter().map(|Section { name, before, block, after }| {
+        let more = if name == "Resources" { String::new() } else { pool.part(name) };
+        let block =
+            block.map_or_else(String::new, |block| sealed(&(block.body.to_owned() + &more)));
+        format!("{before}{block}{after}")
+    });
+    Ok(with_pool.collect())
 }
 
 /// A path or a text of the starter, as a stack in a separate workspace has it. Here the starter shares a workspace, so

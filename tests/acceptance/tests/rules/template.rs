@@ -2,11 +2,14 @@
 
 mod adopted;
 mod alarms;
+mod tokens;
 mod written;
 
 use std::collections::BTreeSet;
+use std::fs;
 
 use ringfence_acceptance::{Application, applications};
+use ringfence_local::workspace_root;
 use ringfence_testing::template::{
     AUTOMATIONS_QUEUE, arn, check_none, mappings, resources, template,
 };
@@ -90,6 +93,45 @@ fn a_parameter_switches_off_the_reserved_concurrency_of_functions_that_wait() {
         assert_eq!(template["Conditions"][condition], json!({ "!Not": [is_zero] }));
         let parameter = &template["Parameters"][name];
         assert!(parameter["Default"].as_u64() > Some(0) && parameter["MinValue"] == 0);
+    }
+}
+
+/// `sam deploy --parameter-overrides` would replace what the file has, so no page advises it.
+#[test]
+fn samconfig_has_parameters_of_the_template_in_lines_and_a_first_deploy_reserves_nothing() {
+    for application in applications() {
+        let text = fs::read_to_string(application.root.join("samconfig.toml")).unwrap();
+        let template = template(&application.root);
+        let tables =
+            text.split("\n[").filter_map(|table| table.split_once("parameter_overrides]\n"));
+        let mut found = BTreeSet::new();
+        for (table, lines) in tables {
+            let lines = lines.lines().take_while(|line| !line.is_empty());
+            for (name, value) in lines.map(|line| line.split_once(" = ").unwrap()) {
+                assert!(template["Parameters"].get(name).is_some(), "{table}{name}");
+                found.insert((table, name, value.split(" #").next().unwrap()));
+            }
+        }
+        assert!(
+            found.contains(&("dev.deploy.parameters.", "QueryViewsConcurrency", "0")),
+            "{found:?}"
+        );
+        assert!(!text.contains("parameter_overrides ="), "a table, so that each has a line");
+    }
+    for page in [
+        "README.md",
+        "starter/README.md",
+        "docs/deploy.md",
+        "docs/identity.md",
+        "docs/observing.md",
+    ] {
+        let text = fs::read_to_string(workspace_root().join(page)).unwrap();
+        let mut commands = text.split("sam deploy").skip(1);
+        let flag = commands.find(|rest| {
+            let command = rest.split(['`', '\n']).next().unwrap_or_default();
+            command.contains("--parameter-overrides")
+        });
+        assert_eq!(flag, None, "{page}");
     }
 }
 

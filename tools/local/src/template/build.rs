@@ -12,6 +12,7 @@ use super::{
         DeliveryTarget, FunctionResource, Mapping, Model, QueueMapping, QueueResource,
         RedriveTarget, Retries, Rule, Schedule, TableResource,
     },
+    outputs::outputs,
     route::Route,
     shapes::{
         ApiAuth, DeduplicationScope, EventType, HttpApiEvent, InvokeConfig, LoggingConfig,
@@ -172,15 +173,6 @@ fn api_auth(view: &View<'_>) -> Result<ApiAuth, TemplateError> {
         TemplateError::Property { resource, property, source }
     })?;
     Ok(read.unwrap_or_default())
-}
-
-fn outputs(view: &View<'_>) -> Result<BTreeMap<String, String>, TemplateError> {
-    let outputs = view.resolver.document["Outputs"].as_object().into_iter().flatten();
-    let text = |(name, output): (&String, &Value)| {
-        let place = Place { resource: "Outputs", property: name };
-        Ok((name.clone(), view.resolver.text(place, &output["Value"])?))
-    };
-    outputs.map(text).collect()
 }
 
 fn tables(view: &View<'_>) -> Result<Vec<TableResource>, TemplateError> {

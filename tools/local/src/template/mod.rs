@@ -8,6 +8,7 @@ mod document;
 mod error;
 mod intrinsics;
 mod model;
+mod outputs;
 mod role;
 mod route;
 mod shapes;

@@ -46,18 +46,20 @@ pub fn adopted(text: &str, stack: &Stack, place: &StackPlace) -> Result<Adopted,
 
 fn taken(text: &str, stack: &Stack, place: &StackPlace) -> Result<Adopted, WriteError> {
     let mut source = Source::of(text, stack, place, None)?;
-    let known = Source { all: true, ..Source::of(text, stack, place, None)? };
+    let mut known = Source { all: true, ..Source::of(text, stack, place, None)? };
     let had = source.settings.clone();
-    // The settings of the API decide whether routes have scopes, and a role has the condition of its function. So
-    // everything is compared twice, and a role gets its settings in the second round.
+    // The settings of the API decide whether routes have scopes and whether there is a user pool, which functions know,
+    // and a role has the condition of its function. So everything is compared twice, and the settings of roles and of
+    // all functions are taken in the second round.
     let mut found = Found::default();
-    for with_roles in [false, true] {
+    for is_last in [false, true] {
         found = Found::default();
         for section in sections(text) {
             found.section(&section, &source, &known)?;
         }
         let set = std::mem::take(&mut found.set).into_iter();
-        for (id, name, value) in set.filter(|(id, ..)| with_roles || !id.ends_with("Role")) {
+        let follows = |id: &str| id.ends_with("Role") || id == "Globals";
+        for (id, name, value) in set.filter(|(id, ..)| is_last || !follows(id)) {
             match had.get(&id, &name) {
                 None => source.settings.set(&id, &name, value),
                 Some(_) => found.lost.push(format!(
@@ -66,7 +68,8 @@ fn taken(text: &str, stack: &Stack, place: &StackPlace) -> Result<Adopted, Write
                 )),
             }
         }
-        source.takes_tokens = source.settings.takes_tokens();
+        source = source.with_access()?;
+        known.pool = source.pool.clone();
     }
     let mut own = String::new();
     for section in sections(text) {

@@ -65,6 +65,11 @@ impl Settings {
         self.get("Api", "Auth").is_some_and(|auth| flow(auth).contains("JwtConfiguration"))
     }
 
+    /// Whether the API takes the tokens of the stack's user pool.
+    pub(super) fn makes_pool(&self) -> bool {
+        self.get("Api", "Auth").is_some_and(|auth| flow(auth).contains("MakesUserPool"))
+    }
+
     /// One setting of a resource.
     pub(super) fn get(&self, id: &str, name: &str) -> Option<&Value> {
         self.0.get(id)?.get(name)

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use ringfence_core::{Cause, LogKind};
 use ringfence_new::is_written;
+use ringfence_new::pool::UserPool;
 use ringfence_stack::{ContextInfo, SliceInfo, Stack};
 use serde_json::Value;
 
@@ -80,6 +81,8 @@ pub(super) struct Source<'a> {
     pub(super) settings: Settings,
     /// Whether the API asks for tokens.
     pub(super) takes_tokens: bool,
+    /// The user pool, if the API takes its tokens.
+    pub(super) pool: Option<UserPool<'static>>,
     /// The template as it is, in which a tag such as `!Ref x` is `{"!Ref": x}`.
     pub(super) template: Value,
     pub(super) grants: Option<&'a Grants>,
@@ -159,6 +162,14 @@ fn check_names(stack: &Stack) -> Result<(), WriteError> {
     Ok(())
 }
 
+/// Cognito can't give a scope.
+fn no_server(scope: &str) -> WriteError {
+    WriteError::Settings(format!(
+        "the scope {scope}: a user pool gives scopes of the form <server>/<name>: rename it, or let the API take tokens of \
+         your own issuer (Metadata: Ringfence: Api: Auth without MakesUserPool)"
+    ))
+}
+
 impl<'a> Source<'a> {
     pub(super) fn of(
         text: &str,
@@ -171,8 +182,26 @@ impl<'a> Source<'a> {
         let settings = Settings::of(&yaml)?;
         let template = serde_json::to_value(yaml)?;
         let logs = stack.sources.iter().map(|log| log.facts().kind).collect();
-        let takes_tokens = settings.takes_tokens();
-        Ok(Self { stack, place, logs, settings, takes_tokens, template, grants, all: false })
+        let (takes_tokens, pool, all) = (false, None, false);
+        let source =
+            Self { stack, place, logs, settings, takes_tokens, pool, template, grants, all };
+        source.with_access()
+    }
+
+    /// With what follows from the settings of the API.
+    pub(super) fn with_access(mut self) -> Result<Self, WriteError> {
+        self.takes_tokens = self.settings.takes_tokens();
+        self.pool = match self.settings.makes_pool() {
+            false => None,
+            true => Some(UserPool::of(&self.all_scopes()).map_err(no_server)?),
+        };
+        Ok(self)
+    }
+
+    /// The scopes of all slices and views.
+    fn all_scopes(&self) -> BTreeSet<&'static str> {
+        let slices = self.stack.slices().flat_map(|(_, slice)| slice.scopes);
+        slices.chain(self.stack.views().iter().flat_map(|view| view.scopes)).copied().collect()
     }
 
     /// Whether the stack has the thing that a word of `files/` names.

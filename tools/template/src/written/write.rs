@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_core::LogKind;
 use ringfence_new::marks::{Section, sealed, sections};
+use ringfence_new::pool::UserPool;
 use ringfence_stack::{ContextInfo, Stack};
 use serde_yaml_ng::Value;
 
@@ -173,6 +174,10 @@ impl Source<'_> {
                 |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase());
             match (line.strip_prefix('@'), line.split_once('|')) {
                 (Some("event-indexes"), _) => text += &self.event_indexes(),
+                (Some(part), _) if part.starts_with("pool ") => {
+                    let section = part.trim_start_matches("pool ");
+                    text.extend(self.pool.iter().map(|pool| pool.part(section)));
+                }
                 (Some(grants), _) => {
                     let role = grants.trim_start_matches("grants ");
                     if role != "ReactInOrderRole" || self.has("ordered") {
@@ -201,6 +206,10 @@ impl Source<'_> {
         text.replace("__prefix__", &self.place.prefix)
             .replace("__code__", self.place.code)
             .replace("__of_views__", &self.scopes_of_views())
+            .replace(
+                "__issuers__",
+                self.pool.as_ref().map_or("!Ref JwtIssuers", |_| UserPool::ISSUERS),
+            )
             .replace("__sources__", &format!("[{contexts}]"))
             .replace("__streams__", &streams)
     }
@@ -279,7 +288,9 @@ mod tests {
     fn all_written_ids_are_known() {
         let stack = stack(Vec::new());
         let place = StackPlace { prefix: String::new(), code: "." };
-        let source = Source::of("Resources:\n", &stack, &place, None).expect("YAML");
+        let with_pool =
+            "Metadata: { Ringfence: { Api: { Auth: { JwtConfiguration: MakesUserPool } } } }\n";
+        let source = Source::of(with_pool, &stack, &place, None).expect("YAML");
         let source = Source { all: true, ..source };
         let ids = ["Parameters", "Resources"].into_iter().flat_map(|section| {
             entries(&source.body(section).expect("no settings")).expect("YAML").into_iter()

@@ -102,6 +102,26 @@ fn over_http_the_authorizer_names_the_principal_and_nobody_else() {
             Some("client:main:app"),
             vec!["a"],
         ),
+        // A token of Cognito for a program, for a person, and one of an issuer whose people choose their subjects.
+        (
+            jwt(
+                json!({ "iss": ISSUER, "sub": "app", "client_id": "app", "token_use": "access", "scope": "a" }),
+            ),
+            Some("client:main:app"),
+            vec!["a"],
+        ),
+        (
+            jwt(json!({
+                "iss": ISSUER, "sub": "app", "client_id": "app", "token_use": "access", "username": "ada",
+            })),
+            Some("jwt:main:app"),
+            vec![],
+        ),
+        (
+            jwt(json!({ "iss": ISSUER, "sub": "app", "client_id": "app" })),
+            Some("jwt:main:app"),
+            vec![],
+        ),
         (iam("arn:aws:iam::123456789012:user/ada"), Some("iam:user/ada"), vec![]),
         (iam("arn:aws:iam::123456789012:user/staff/north/ada"), Some("iam:user/ada"), vec![]),
         (iam("arn:aws-cn:iam::123456789012:root"), Some("iam:root"), vec![]),
