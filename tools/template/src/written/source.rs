@@ -200,7 +200,7 @@ impl<'a> Source<'a> {
 
     /// The scopes of all slices and views.
     fn all_scopes(&self) -> BTreeSet<&'static str> {
-        let slices = self.stack.slices().flat_map(|(_, slice)| slice.scopes);
+        let slices = self.stack.slices().flat_map(|(_, slice)| slice.scopes.unwrap_or_default());
         slices.chain(self.stack.views().iter().flat_map(|view| view.scopes)).copied().collect()
     }
 
