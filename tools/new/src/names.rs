@@ -23,9 +23,10 @@ const KEYWORDS: [&str; 51] = [
 ];
 
 /// Types that the files of contexts and slices use by their short names.
-pub(crate) const TYPES: [&str; 33] = [
+pub(crate) const TYPES: [&str; 34] = [
     "AccessStrategy",
     "Aggregates",
+    "Callers",
     "Case",
     "Catalog",
     "CatalogError",
