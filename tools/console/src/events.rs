@@ -144,7 +144,7 @@ async fn look(
         found.looked_at += 1;
         found.reached = before_entry(&entry);
         if filter.matches(&entry.event) {
-            let row = row(&site, entry);
+            let row = row(site, entry);
             bytes += row.0.len();
             found.rows.push(row);
         }
