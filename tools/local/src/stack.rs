@@ -122,7 +122,7 @@ impl RunningStack {
         let logs = folder.join(environment::LOGS);
         let clock = StackClock::of(kept.clone());
         let programs = &options.programs;
-        let functions = Functions::start(&model.functions, programs, &common, &logs, &clock);
+        let functions = Functions::start(&model.functions, programs, &common, &logs, clock);
         let functions = Arc::new(functions.await?);
 
         let queues = Queues::of(&model.queues, kept.clone());
@@ -147,7 +147,7 @@ impl RunningStack {
         port::serve(&mut tasks, api_listener, port::named(routes, &options.root));
         let bus = Buses::new(&model, functions.clone(), destinations.clone(), notices.clone());
         for schedule in &model.schedules {
-            tasks.spawn(schedule::run(schedule.clone(), bus.delivery(), clock.clone()));
+            tasks.spawn(schedule::run(schedule.clone(), bus.delivery(), functions.clock().clone()));
         }
         let router = services::router(Services {
             bus,
