@@ -66,7 +66,7 @@ impl Functions {
         programs: &BTreeMap<String, PathBuf>,
         common: &BTreeMap<String, String>,
         logs: &Path,
-        clock: &StackClock,
+        clock: StackClock,
     ) -> Result<Self> {
         fs::create_dir_all(logs).with_context(|| format!("cannot make {}", logs.display()))?;
         let kept = tempfile::tempdir_in(logs).context("cannot make a folder for the binaries")?;
@@ -106,7 +106,7 @@ impl Functions {
         }
         let functions = Arc::new(functions);
         port::serve(&mut tasks, listener, runtime::router(functions.clone()));
-        Ok(Self { endpoint, functions, clock: clock.clone(), _tasks: tasks, _kept: kept })
+        Ok(Self { endpoint, functions, clock, _tasks: tasks, _kept: kept })
     }
 
     /// The URL of the Lambda invoke API.

@@ -124,7 +124,7 @@ impl RunningStack {
         };
         let clock = StackClock::of(kept.clone());
         let programs = &options.programs;
-        let functions = Functions::start(&model.functions, programs, &common, &logs, &clock);
+        let functions = Functions::start(&model.functions, programs, &common, &logs, clock);
         let functions = Arc::new(functions.await?);
 
         let queues = Queues::of(&model.queues, kept.clone());
@@ -149,7 +149,7 @@ impl RunningStack {
         port::serve(&mut tasks, api_listener, port::named(routes, &options.root));
         let bus = Buses::new(&model, functions.clone(), destinations.clone(), notices.clone());
         for schedule in &model.schedules {
-            tasks.spawn(schedule::run(schedule.clone(), bus.delivery(), clock.clone()));
+            tasks.spawn(schedule::run(schedule.clone(), bus.delivery(), functions.clock().clone()));
         }
         let inbox = Inbox::new(&folder, notices.clone())?;
         let router = services::router(Services {

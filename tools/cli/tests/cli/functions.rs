@@ -30,7 +30,7 @@ async fn start(timeout: Duration) -> (TempDir, Functions) {
     let logs = folder.path().join("logs");
     let definitions = [definition];
     let functions =
-        Functions::start(&definitions, &programs, &common, &logs, &StackClock::default());
+        Functions::start(&definitions, &programs, &common, &logs, StackClock::default());
     let functions = functions.await.expect("functions");
     (folder, functions)
 }
