@@ -175,8 +175,8 @@ mod tests {
         ];
         let common = Environment::from([("REGION".to_owned(), "here".to_owned())]);
         let model = Model { functions: functions.into(), rules_are_off: true, ..Model::default() };
-        let files = write(root, &root.join("its files"), &common, "http://a", Some("t"), &model)
-            .expect("files");
+        let of_shell = of_shell(root, &root.join("logs"), &common, "http://a", Some("t"), &model);
+        let files = write(&root.join("its files"), &common, &of_shell, &model).expect("files");
 
         let shell = r#"set -a; . "$0"; printf '%s|' "$API_URL" "$API_TOKEN" "$REGION" "$TABLE" "$TEXT" "${QUEUE-absent}" "$RULES_ARE_OFF""#;
         let mut sh = Command::new("sh");
