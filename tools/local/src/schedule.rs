@@ -16,8 +16,8 @@ use crate::{
 /// Invokes the schedule's function at its times, until there are no more.
 pub(crate) async fn run<I: Invoke>(schedule: Schedule, delivery: Arc<Delivery<I>>) {
     let mut deliveries = JoinSet::new();
-    let mut last = clock::now();
-    while let Some(next) = schedule.times.next(last) {
+    let mut time = schedule.times.first(clock::now());
+    while let Some(next) = time {
         tokio::time::sleep((next - clock::now()).to_std().unwrap_or_default()).await;
         while deliveries.try_join_next().is_some() {}
         let (delivery, schedule) = (delivery.clone(), schedule.clone());
@@ -26,7 +26,7 @@ pub(crate) async fn run<I: Invoke>(schedule: Schedule, delivery: Arc<Delivery<I>
             delivery.deliver(&arn, &schedule.target, &event(&arn, next)).await;
         });
         // After sleep, a machine does not make up for missed times.
-        last = next.max(clock::now());
+        time = schedule.times.next(next.max(clock::now()));
     }
     deliveries.join_all().await;
 }
@@ -99,7 +99,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_schedule_invokes_its_function_again_and_again() {
+    async fn a_schedule_invokes_its_function_at_once_and_again_and_again() {
+        assert!(start(Duration::from_secs(3_600)).recv().await.is_some());
         let mut given = start(Duration::from_millis(20));
         for _ in 0..3 {
             let (function, event) = given.recv().await.expect("an invocation");
