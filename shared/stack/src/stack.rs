@@ -23,7 +23,7 @@ pub struct Stack {
     pub catalog: Catalog,
     /// The catalogs of all contexts, which make events of any log current.
     pub catalogs: Catalogs,
-    /// The logs of all contexts.
+    /// The logs of all contexts; the DCB log if there is no context.
     pub sources: Sources,
     /// The contexts, in the order of the list.
     pub contexts: Vec<ContextInfo>,

@@ -21,8 +21,8 @@ pub(crate) async fn run<I: Invoke>(
     clock: StackClock,
 ) {
     let mut deliveries = JoinSet::new();
-    let mut last = clock.now();
-    while let Some(next) = schedule.times.next(last) {
+    let mut time = schedule.times.first(clock.now());
+    while let Some(next) = time {
         clock.reach(next).await;
         while deliveries.try_join_next().is_some() {}
         let (delivery, schedule) = (delivery.clone(), schedule.clone());
@@ -31,7 +31,7 @@ pub(crate) async fn run<I: Invoke>(
             delivery.deliver(&arn, &schedule.target, &event(&arn, next)).await;
         });
         // After sleep, a machine does not make up for missed times.
-        last = next.max(clock.now());
+        time = schedule.times.next(next.max(clock.now()));
     }
     deliveries.join_all().await;
 }
@@ -104,7 +104,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_schedule_invokes_its_function_again_and_again() {
+    async fn a_schedule_invokes_its_function_at_once_and_again_and_again() {
+        assert!(start(Duration::from_secs(3_600)).recv().await.is_some());
         let mut given = start(Duration::from_millis(20), &StackClock::default());
         for _ in 0..3 {
             let (function, event) = given.recv().await.expect("an invocation");

@@ -13,7 +13,7 @@ use crate::clock;
 /// The times of a schedule.
 #[derive(Clone, Debug)]
 pub enum Times {
-    /// At this interval, the first time after one interval.
+    /// At once, and then at this interval.
     Rate(Duration),
     /// The minutes that match, in UTC.
     Cron(Box<Cron>),
@@ -39,6 +39,14 @@ impl Times {
             (None, None) => Err("write `rate(5 minutes)` or `cron(0 8 ? * MON-FRI *)`".to_owned()),
         }
         .map_err(|why| TimesError(format!("{expression}: {why}")))
+    }
+
+    /// The first time of a schedule that is made now; `None` if it has none.
+    pub(crate) fn first(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Rate(_) => Some(now),
+            Self::Cron(_) => self.next(now),
+        }
     }
 
     /// The first time after this one; `None` if this one was the last.

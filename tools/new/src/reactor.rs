@@ -102,6 +102,7 @@ fn source(reactor: &str, found: &Found, event: &Declared, sends: Sends) -> Optio
     let id = event.id.as_deref()?;
     let id_type = &event.fields.iter().find(|field| field.name == id)?.of;
     let title = event.event_type.to_snake_case();
+    let about = title[..1].to_uppercase() + &title[1..].replace('_', " ");
     let article = if title.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
     // A mail goes to the address in the event. Otherwise a person writes whose address it is.
     let address = event.fields.iter().find(|field| field.of.ends_with("MailAddress"));
@@ -133,7 +134,7 @@ fn source(reactor: &str, found: &Found, event: &Declared, sends: Sends) -> Optio
         ("mark", if event.in_payload { "" } else { "#[stream]" }),
         ("fields", &*values(&event.fields, id)),
         ("kind", &*title.replace('_', ".")),
-        ("Title", &*title.replace('_', " ")),
+        ("Title", &*about),
         ("use_address", use_address),
         ("receiver", receiver),
         ("address", &*field),

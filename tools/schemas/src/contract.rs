@@ -30,6 +30,12 @@ impl Contract {
         Ok(Self { stack: Stack::of::<M>()?, locks: present::<M>(), rows: rows.0 })
     }
 
+    /// Whether the stack has no context.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.stack.contexts.is_empty()
+    }
+
     /// Adds all versions of events in the locks of the stack in this folder.
     ///
     /// # Errors

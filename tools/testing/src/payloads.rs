@@ -1,5 +1,6 @@
 //! Checks the answers of each slice to input that is not a command.
 
+use ringfence_local::stack_root;
 use ringfence_stack::Members;
 use serde_json::{Value, json};
 
@@ -104,7 +105,7 @@ fn harass(slice: &str, sample: &Value, refused: Refused) {
 pub fn check_bad_input<M: Members>() {
     let mut lines = Vec::new();
     for (slice, sample) in commands::<M>() {
-        match sample.command(slice) {
+        match sample.command(&stack_root(), slice) {
             Ok(command) => harass(slice, &command, sample.refused),
             Err(line) => lines.push(line),
         }

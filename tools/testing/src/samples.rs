@@ -20,7 +20,7 @@ use ringfence_stack::{MemberList, Members, Stack, Visitor};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::listed::{entries, names, serving};
+use crate::listed::{entries, serving};
 use crate::written::is_asked;
 
 /// The samples that can be written for any function: `__…__` are its names.
@@ -74,82 +74,107 @@ impl CommandSample {
     ///
     /// # Errors
     /// The file has no command, and the slice has no case.
-    pub(crate) fn command(&self, slice: &str) -> Result<Value, String> {
-        let Self { of_case, refused, .. } = self;
-        let path = format!("events/{slice}/direct.json");
-        let trouble = match fs::read_to_string(stack_root().join(&path)) {
-            Err(error) => format!("{path}: {}", chain(&error)),
-            Ok(text) => {
-                let text = json::read(&text, json::LEVELS_MAX);
-                let mut text = text.map_err(|error| format!("{path}: {}", chain(&error)))?;
-                let command = text.get_mut("command").map(Value::take).unwrap_or(text);
-                match refused(&command.to_string()) {
-                    None => return Ok(command),
-                    Some(problem) => {
-                        format!("{path} is not a command of {slice}: {}", problem.detail())
-                    }
-                }
-            }
-        };
-        match of_case {
-            None => Err(format!("{trouble}: write a case of {slice}, which gives the command")),
+    pub(crate) fn command(&self, root: &Path, slice: &str) -> Result<Value, String> {
+        self.of_file(root, slice).or_else(|trouble| match &self.of_case {
             Some(text) => {
                 serde_json::from_str(text).map_err(|error| format!("{slice}: {}", chain(&error)))
             }
-        }
+            None => Err(format!("{trouble}: write a case of {slice}, which gives the command")),
+        })
     }
 
-    /// Whether the file has to be written.
-    fn is_written(&self, slice: &str) -> bool {
-        let path = stack_root().join(format!("events/{slice}/direct.json"));
-        let text = fs::read_to_string(path).ok();
-        let json = text.and_then(|text| json::read(&text, json::LEVELS_MAX).ok());
-        json.is_none_or(|json| {
-            let command = json.get("command").unwrap_or(&json);
-            (self.refused)(&command.to_string()).is_some()
-        })
+    /// The command in the file.
+    fn of_file(&self, root: &Path, slice: &str) -> Result<Value, String> {
+        let path = format!("events/{slice}/direct.json");
+        let text = fs::read_to_string(root.join(&path));
+        let text = text.map_err(|error| format!("{path}: {}", chain(&error)))?;
+        let json = json::read(&text, json::LEVELS_MAX);
+        let mut json = json.map_err(|error| format!("{path}: {}", chain(&error)))?;
+        let command = json.get_mut("command").map(Value::take).unwrap_or(json);
+        match (self.refused)(&command.to_string()) {
+            None => Ok(command),
+            Some(problem) => {
+                Err(format!("{path} is not a command of {slice}: {}", problem.detail()))
+            }
+        }
     }
 }
 
 /// Lines for samples that are missing, of no function, or not what their function reads.
 pub(crate) fn check_samples<M: Members>(stack: &Stack, model: &Model) -> Vec<String> {
-    let (events, mut lines) = (stack_root().join("events"), Vec::new());
-    let expected: BTreeSet<_> = names(stack, model).into_iter().collect();
-    let commands = commands::<M>();
-    for (function, samples) in samples(stack, model) {
-        let command = commands.get(&*function).filter(|command| command.is_written(&function));
-        for sample in samples {
-            let (path, shown) =
-                (events.join(&function).join(&sample), format!("events/{function}/{sample}"));
-            if path.exists() && command.is_none() {
-                continue;
-            }
-            match text(&function, &sample, model, commands.get(&*function)) {
-                Some(text) if is_asked() => write(&path, &text),
-                Some(_) => lines.push(format!(
-                    "{shown} is missing or is not of its function: `UPDATE=1 cargo test` writes it"
-                )),
-                None => lines.push(format!(
-                    "{shown} is missing: write one, or the slice's first case, from which `UPDATE=1 cargo test` writes it"
-                )),
+    let samples = Samples { needed: needed(stack, model), commands: commands::<M>(), model };
+    samples.differences(&stack_root(), is_asked())
+}
+
+/// The samples of a stack.
+struct Samples<'m> {
+    /// The samples that each function needs.
+    needed: BTreeMap<String, Vec<String>>,
+    commands: BTreeMap<&'static str, CommandSample>,
+    model: &'m Model,
+}
+
+impl Samples<'_> {
+    /// The differences from the files in `root`, each with the way out. With `update` the files are written and deleted
+    /// first.
+    fn differences(&self, root: &Path, update: bool) -> Vec<String> {
+        let (events, mut lines) = (root.join("events"), Vec::new());
+        for (function, samples) in &self.needed {
+            // Both samples of a command are written together.
+            let is_old = self.commands.get(&**function);
+            let is_old = is_old.is_some_and(|command| command.of_file(root, function).is_err());
+            for sample in samples {
+                let path = events.join(function).join(sample);
+                if path.exists() && !is_old {
+                    continue;
+                }
+                let shown = format!("events/{function}/{sample}");
+                match self.text(function, sample) {
+                    Some(text) if update => write(&path, &text),
+                    Some(_) => lines.push(format!(
+                        "{shown} is missing or is not of its function: `UPDATE=1 cargo test` writes it"
+                    )),
+                    None => lines.push(format!(
+                        "{shown} is missing: write it, or the slice's first case, from which `UPDATE=1 cargo test` makes it"
+                    )),
+                }
             }
         }
-    }
-    if events.exists() {
+        let mut found = if events.exists() { entries(&events) } else { BTreeSet::new() };
+        for function in self.needed.keys().filter(|function| found.remove(*function)) {
+            lines.extend(unread(&events, function, self.commands.get(&**function)));
+        }
         // Samples of a function that this stack does not need are allowed.
-        let mut found = entries(&events);
-        found.retain(|name| expected.contains(name) || serving().all(|(_, of, _)| of != *name));
-        let extra = found.difference(&expected).filter_map(|name| of_no_function(&events, name));
-        lines.extend(extra);
+        found.retain(|name| serving().all(|(_, of, _)| of != *name));
+        lines.extend(found.iter().filter_map(|name| of_no_function(&events, name, update)));
+        lines
     }
-    for function in expected.iter().filter(|function| events.join(function).exists()) {
-        lines.extend(unread(function, commands.get(&**function)));
+
+    /// The text of a sample, if it can be written.
+    fn text(&self, function: &str, sample: &str) -> Option<String> {
+        match (sample, self.commands.get(function)) {
+            ("direct.json", Some(command)) => Some(command.of_case.clone()? + "\n"),
+            ("http.json", Some(CommandSample { context, of_case, .. })) => {
+                let body: Value = serde_json::from_str(of_case.as_deref()?).ok()?;
+                let body = Value::from(body.to_string()).to_string();
+                let text = HTTP.replace("__context__", context).replace("__slice__", function);
+                Some(text.replace("__body__", &body))
+            }
+            ("eventbridge.json", None) => Some(INDEX_GROWN.to_owned()),
+            ("stream.json", None) if function.ends_with("notify-readers") => {
+                Some(INDEX_STREAM.to_owned())
+            }
+            ("schedule.json", _) => {
+                let function = self.model.functions.iter().find(|of| of.binary == function)?;
+                Some(SCHEDULE.replace("__Id__", &function.id))
+            }
+            _ => None,
+        }
     }
-    lines
 }
 
 /// The samples that each function needs.
-fn samples(stack: &Stack, model: &Model) -> Vec<(String, Vec<String>)> {
+fn needed(stack: &Stack, model: &Model) -> BTreeMap<String, Vec<String>> {
     let slices = stack.slices().map(|(_, slice)| {
         let samples: &[_] =
             if slice.scopes.is_some() { &["direct.json", "http.json"] } else { &["direct.json"] };
@@ -173,33 +198,6 @@ fn samples(stack: &Stack, model: &Model) -> Vec<(String, Vec<String>)> {
     all.collect()
 }
 
-/// The text of a sample, if it can be written.
-fn text(
-    function: &str,
-    sample: &str,
-    model: &Model,
-    command: Option<&CommandSample>,
-) -> Option<String> {
-    match (sample, command) {
-        ("direct.json", Some(command)) => Some(command.of_case.clone()? + "\n"),
-        ("http.json", Some(CommandSample { context, of_case, .. })) => {
-            let body: Value = serde_json::from_str(of_case.as_deref()?).ok()?;
-            let body = Value::from(body.to_string()).to_string();
-            let text = HTTP.replace("__context__", context).replace("__slice__", function);
-            Some(text.replace("__body__", &body))
-        }
-        ("eventbridge.json", None) => Some(INDEX_GROWN.to_owned()),
-        ("stream.json", None) if function.ends_with("notify-readers") => {
-            Some(INDEX_STREAM.to_owned())
-        }
-        ("schedule.json", _) => {
-            let id = model.functions.iter().find(|of| of.binary == function)?;
-            Some(SCHEDULE.replace("__Id__", &id.id))
-        }
-        _ => None,
-    }
-}
-
 fn write(path: &Path, text: &str) {
     let folder = path.parent().unwrap_or(path);
     let written = fs::create_dir_all(folder).and_then(|()| fs::write(path, text));
@@ -207,8 +205,8 @@ fn write(path: &Path, text: &str) {
     eprintln!("wrote {}", path.display());
 }
 
-/// Deletes the samples of no function under `UPDATE=1`, and otherwise names them.
-fn of_no_function(events: &Path, name: &str) -> Option<String> {
+/// Deletes the samples of no function with `update`, and otherwise names them.
+fn of_no_function(events: &Path, name: &str, update: bool) -> Option<String> {
     let folder = events.join(name);
     let says = |end: &str| {
         Some(format!("events/{name} has samples, but there is no such function: {end}"))
@@ -216,7 +214,7 @@ fn of_no_function(events: &Path, name: &str) -> Option<String> {
     if !folder.is_dir() || !entries(&folder).iter().all(|file| file.ends_with(".json")) {
         return says("it has other files too, so delete it by hand");
     }
-    if !is_asked() {
+    if !update {
         return says("`UPDATE=1 cargo test` deletes it");
     }
     fs::remove_dir_all(&folder).unwrap_or_else(|error| fail(folder.display(), error));
@@ -225,27 +223,24 @@ fn of_no_function(events: &Path, name: &str) -> Option<String> {
 }
 
 /// Lines for the samples of a function that the types of their events do not read, or that are of another path.
-fn unread(function: &str, command: Option<&CommandSample>) -> Vec<String> {
-    let folder = stack_root().join("events").join(function);
+fn unread(events: &Path, function: &str, command: Option<&CommandSample>) -> Vec<String> {
+    let folder = events.join(function);
     let mut lines = Vec::new();
     for name in entries(&folder).iter().filter(|name| name.ends_with(".json")) {
         let shown = format!("events/{function}/{name}");
         let text = fs::read_to_string(folder.join(name));
         let text = text.unwrap_or_else(|error| fail(&shown, error));
-        let json = match json::read(&text, json::LEVELS_MAX) {
-            Ok(json) => json,
-            Err(error) => {
-                lines.push(format!("{shown}: {}", chain(&error)));
-                continue;
-            }
-        };
+        let json = json::read(&text, json::LEVELS_MAX).unwrap_or_else(|error| {
+            lines.push(format!("{shown}: {}", chain(&error)));
+            Value::Null
+        });
         lines.extend(read_event(&json).err().map(|error| format!("{shown}: {}", chain(&error))));
         let Some(command) = command.filter(|_| name == "http.json") else { continue };
         let path = format!("/{}/{function}", command.context);
         let found = &json["requestContext"]["http"]["path"];
         if !command.has_route {
             lines.push(format!("{shown}: {function} has no route: delete the sample"));
-        } else if found != path.as_str() {
+        } else if !json.is_null() && found != path.as_str() {
             lines.push(format!("{shown}: requestContext.http.path is {found}: write {path:?}"));
         }
     }
@@ -267,20 +262,71 @@ fn read_event(sample: &Value) -> serde_json::Result<()> {
     }
 }
 
-#[test]
-fn a_sample_that_is_no_event_of_its_kind_is_found() {
+#[cfg(test)]
+mod tests {
     use serde_json::json;
 
-    for sample in [
-        json!({ "requestContext": { "http": {} } }),
-        json!({ "detail-type": "Scheduled Event", "detail": {} }),
-        json!({ "awslogs": { "data": "" } }),
-        json!({ "Records": [{ "eventSource": "aws:sqs", "body": {} }] }),
-        json!({ "Records": [{ "eventSource": "aws:dynamodb", "dynamodb": {} }] }),
-    ] {
-        assert!(read_event(&sample).is_err(), "{sample}");
+    use super::*;
+
+    #[test]
+    fn a_sample_that_is_no_event_of_its_kind_is_found() {
+        for sample in [
+            json!({ "requestContext": { "http": {} } }),
+            json!({ "detail-type": "Scheduled Event", "detail": {} }),
+            json!({ "awslogs": { "data": "" } }),
+            json!({ "Records": [{ "eventSource": "aws:sqs", "body": {} }] }),
+            json!({ "Records": [{ "eventSource": "aws:dynamodb", "dynamodb": {} }] }),
+        ] {
+            assert!(read_event(&sample).is_err(), "{sample}");
+        }
+        for text in [INDEX_GROWN, INDEX_STREAM, SCHEDULE, &HTTP.replace("__body__", "\"{}\"")] {
+            read_event(&serde_json::from_str(text).expect("JSON")).expect("an event");
+        }
     }
-    for text in [INDEX_GROWN, INDEX_STREAM, SCHEDULE, &HTTP.replace("__body__", "\"{}\"")] {
-        read_event(&serde_json::from_str(text).expect("JSON")).expect("an event");
+
+    #[test]
+    fn missing_samples_are_written_and_samples_of_no_function_are_deleted_on_demand() {
+        let root = tempfile::tempdir().expect("a folder");
+        let write = |path: &str| write(&root.path().join("events").join(path), "{}");
+        write("gone/direct.json");
+        write("odd/notes.txt");
+        let refused: Refused = |command| {
+            let is_it = command == r#"{"roomId":"one"}"#;
+            (!is_it).then(|| Problem::malformed("roomId", "is missing"))
+        };
+        let command = CommandSample {
+            context: "rooms",
+            has_route: true,
+            of_case: Some(r#"{"roomId":"one"}"#.into()),
+            refused,
+        };
+        let needed = |function: &str, samples: &[&str]| {
+            (function.to_owned(), samples.iter().map(|sample| (*sample).to_owned()).collect())
+        };
+        let model = Model::default();
+        let samples = Samples {
+            needed: [
+                needed("book-room", &["direct.json", "http.json"]),
+                needed("mail-guest", &["eventbridge.json"]),
+            ]
+            .into(),
+            commands: [("book-room", command)].into(),
+            model: &model,
+        };
+        let differences = |update| samples.differences(root.path(), update);
+        let lines = differences(false);
+        assert_eq!(lines.len(), 5, "{lines:?}");
+        assert!(lines[..4].iter().all(|line| line.contains("`UPDATE=1 cargo test`")), "{lines:?}");
+        for _ in 0..2 {
+            let lines = differences(true);
+            assert_eq!(lines.len(), 1, "{lines:?}");
+            assert!(lines[0].ends_with("so delete it by hand"), "{lines:?}");
+            assert!(!root.path().join("events/gone").exists());
+        }
+        // The command has got another field.
+        write("book-room/direct.json");
+        assert_eq!(differences(false).len(), 3);
+        assert_eq!(differences(true).len(), 1);
+        assert_eq!(differences(false).len(), 1);
     }
 }

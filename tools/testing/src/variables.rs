@@ -55,7 +55,8 @@ pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(
         ("ForwardSpans", variables::<ForwardSpans>(&())),
     ];
     let mut read: BTreeMap<&str, _> = read.0;
-    read.extend(serving.into_iter().filter_map(|(id, names)| Some((binary(model, id)?, names))));
+    // The template of a new stack has variables for functions that it does not need yet.
+    read.extend(serving.into_iter().map(|(id, names)| (binary(model, id).unwrap_or(id), names)));
     let functions = model.functions.iter();
     let set = functions.map(|function| {
         let names = function.environment.keys().map(String::as_str);
@@ -75,10 +76,11 @@ fn differing(
     let mut lines = Vec::new();
     let mut known_to_any = BTreeSet::new();
     for (name, VariableNames { required, optional }) in read {
-        let Some(set) = set.get(name) else { continue };
         let required = required.iter().map(String::as_str).collect::<BTreeSet<_>>();
         let known = required.iter().copied().chain(optional.iter().map(String::as_str));
         let known = known.collect::<BTreeSet<_>>();
+        known_to_any.extend(known.iter().copied());
+        let Some(set) = set.get(name) else { continue };
         lines.extend(required.difference(set).map(|variable| {
             format!(
                 "template.yaml: the Environment of {name}, or of Globals, lacks {variable}, which {name} requires: write, \
@@ -93,7 +95,6 @@ fn differing(
                 )
             },
         ));
-        known_to_any.extend(known);
     }
     lines.extend(common.difference(&known_to_any).map(|variable| {
         format!("template.yaml: the Environment of Globals has {variable}, which no function reads")

@@ -185,7 +185,7 @@ async fn every_lock_has_schemas_that_take_the_commands_of_cases_and_the_samples(
     let stacks = [
         of::<stack::Shop>(SHOP),
         of::<projects_stack::SharedProjects>(PROJECTS),
-        of::<starter_stack::Shop>(STARTER),
+        of::<starter_stack::Contexts>(STARTER),
     ];
     for Shapes { folder, values } in stacks {
         assert!(values.len() > 5, "{}: {}", folder.display(), values.len());

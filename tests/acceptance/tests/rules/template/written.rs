@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use ringfence_acceptance::{Application, applications};
+use ringfence_lambda::VariableNames;
 use ringfence_local::workspace_root;
 use ringfence_stack::{MemberList, Members, Stack, Visitor};
 use ringfence_template::written::{StackPlace, adopted, edits, written};
@@ -299,6 +300,40 @@ fn roles_allow_the_uses_of_variables_and_all_references_know_conditions() {
     assert_eq!(*value, json!({ "!If": ["X", { "!Ref": "QueryViews" }, "none"] }));
     let body = resources["Dashboard"]["Properties"]["DashboardBody"].to_string();
     assert!(!body.contains("RowsParked.Arn") && body.contains("ViewsBehind.Arn"), "{body}");
+}
+
+#[test]
+fn a_reactor_has_the_parameters_the_variables_and_the_condition_of_its_effects() {
+    let application = applications().next().unwrap();
+    let (text, place) = read(&application);
+    let mut stack = application.stack.clone();
+    let mut with_effects = |variables: fn() -> VariableNames| {
+        let reactors = stack.contexts.iter_mut().flat_map(|context| &mut context.reactors);
+        reactors.for_each(|reactor| reactor.variables = variables);
+        json_of(&written(&text, &stack, &place, None).unwrap())
+    };
+    let none = with_effects(VariableNames::default);
+    let both = with_effects(|| {
+        let required = ["MAIL_FROM", "WEBHOOK_URL"].map(str::to_owned).into();
+        VariableNames { required, ..VariableNames::default() }
+    });
+    for name in ["MailFrom", "WebhookUrl", "WebhookSecretsParameter"] {
+        let is_there = |template: &Value| template["Parameters"].get(name).is_some();
+        assert!(is_there(&both) && !is_there(&none), "{name}");
+    }
+    let reactor = |template: &Value| template["Resources"]["ConfirmOrder"].clone();
+    assert!(reactor(&none)["Condition"].is_null());
+    assert!(reactor(&none)["Properties"]["Environment"].is_null());
+    assert_eq!(reactor(&both)["Condition"], "HasMailAndWebhook");
+    assert!(both["Conditions"].get("HasMailAndWebhook").is_some());
+    let variables = reactor(&both)["Properties"]["Environment"]["Variables"].clone();
+    assert_eq!(
+        variables["WEBHOOK_SECRETS_PARAMETER"],
+        json!({ "!Ref": "WebhookSecretsParameter" })
+    );
+    assert_eq!(variables.as_object().unwrap().len(), 5);
+    let role = both["Resources"]["ConfirmOrderRole"].to_string();
+    assert!(role.contains("ReadWebhookSecretsParameter") && role.contains("SendMail"), "{role}");
 }
 
 #[derive(clap::Parser)]
