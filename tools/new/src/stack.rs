@@ -103,11 +103,8 @@ pub(crate) fn add(
 ) -> Result<()> {
     check("the stack", name)?;
     for (path, text) in STARTER {
-        let text = match if empty { without_example(path, text) } else { Some((*text).to_owned()) }
-        {
-            Some(text) => text,
-            None => continue,
-        };
+        let text = if empty { without_example(path, text) } else { Some((*text).to_owned()) };
+        let Some(text) = text else { continue };
         let text = match *path {
             // People read the name in one file, and stacks on AWS have it from the other.
             "README.md" | "samconfig.toml" => text.replace("starter", name),
