@@ -1,5 +1,7 @@
 //! Changes to the text of files. The text that a person wrote around them stays as it is.
 
+use std::ops::Range;
+
 use anyhow::{Context, Result};
 
 /// Inserts a line before the first line that sorts after it, else after the last one. `key` returns the sort key of a
@@ -102,23 +104,41 @@ pub(crate) fn add_member(text: &str, kind: &str, member: &str) -> Result<String>
     Ok(format!("{}{line}{}", &text[..at], &text[at..]))
 }
 
-/// Adds a line such as `serde.workspace = true` to the dependencies of a crate, in the order of names.
-pub(crate) fn add_dependency(text: &str, line: &str) -> Result<String> {
-    let name = |line: &str| line.split(['.', ' ', '=']).next().unwrap_or_default().to_owned();
-    let section = "[dependencies]\n";
-    let missing = || format!("lacks [dependencies]: write `{line}` there");
-    let begin = text.find(section).with_context(missing)? + section.len();
+/// The lines of a section of a TOML file, such as `dependencies`.
+pub(crate) fn section<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    range_of_section(text, name).map(|range| &text[range])
+}
+
+fn range_of_section(text: &str, name: &str) -> Option<Range<usize>> {
+    let head = format!("[{name}]\n");
+    let begin = match text.starts_with(&head) {
+        true => 0,
+        false => text.find(&format!("\n{head}"))? + 1,
+    } + head.len();
     let end = text[begin..].find("\n[").map_or(text.len(), |end| begin + end + 1);
-    let entries = &text[begin..end];
+    Some(begin..end)
+}
+
+/// Adds a line such as `serde.workspace = true` to a section of a TOML file, in the order of names, unless the section
+/// has the name. A new section is before the programs of a crate, or at the end.
+pub(crate) fn add_to_section(text: &str, name: &str, line: &str) -> String {
+    let Some(range) = range_of_section(text, name) else {
+        let at = text.find("\n[[bin]]").map_or(text.len(), |at| at + 1);
+        let (before, after) = text.split_at(at);
+        let end = if after.is_empty() { "" } else { "\n" };
+        return format!("{}\n\n[{name}]\n{line}\n{end}{after}", before.trim_end());
+    };
+    let (before, entries, after) = (&text[..range.start], &text[range.clone()], &text[range.end..]);
+    let name = |line: &str| line.split(['.', ' ', '=']).next().unwrap_or_default().to_owned();
     if entries.lines().any(|found| name(found) == name(line)) {
-        return Ok(text.to_owned());
+        return text.to_owned();
     }
     let key = |found: &str| {
         let is_entry = found.contains('=') && !found.starts_with(['#', ' ']);
         is_entry.then(|| name(found))
     };
     let entries = insert_sorted(entries, line, key).unwrap_or_else(|| format!("{line}\n{entries}"));
-    Ok(format!("{}{entries}{}", &text[..begin], &text[end..]))
+    format!("{before}{entries}{after}")
 }
 
 /// Adds a program of `src/bin` to a crate's manifest. The program has no tests, so cargo does not link it again for

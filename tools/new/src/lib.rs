@@ -1,5 +1,7 @@
-//! `ringfence new`, `new-context`, `new-slice`, `new-view` and `new-version`: they write all parts of a stack, a
-//! context, a slice, a view or a version of an event.
+//! `ringfence-new`, and in a stack `cargo new-context`, `new-slice`, `new-view` and `new-version`: they write all parts
+//! of a stack, a context, a slice, a view or a version of an event.
+//!
+//! In a stack, aliases of cargo run a program that depends on this library alone, so it is built in seconds.
 //!
 //! They edit text, so everything that a person wrote around a part stays. They write only missing parts, so a second
 //! run changes nothing.
@@ -9,6 +11,7 @@ mod context;
 mod declared;
 mod due;
 mod edit;
+mod follow;
 mod ids;
 pub mod marks;
 mod names;
@@ -24,27 +27,27 @@ mod view;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{self, Stdio};
+use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, ensure};
-use clap::{Args, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use heck::ToSnakeCase;
+use ringfence_core::visible_lines;
 
 use crate::context::Log;
 use crate::due::After;
-use crate::plan::Plan;
+use crate::plan::{Plan, settle_lock};
 use crate::slice::Begins;
 use crate::stack::Auth;
 use crate::version::Begun;
 
+pub use crate::follow::Lacking;
 pub use crate::ids::{is_written, written_ids};
 pub use crate::names::near;
 
-/// What is written for a stack, a context, a slice, a view or a version of an event.
+/// What is written for a context, a slice, a view or a version of an event. A stack has an alias of cargo for each.
 #[derive(Subcommand)]
-pub enum NewCommand {
-    /// Creates a new stack with one example context. Status 0: it is there, 2: error, and nothing is written.
-    New(NewStack),
+pub(crate) enum NewCommand {
     /// Adds a context to the stack in this folder. Status 0: it is there, 2: error, and nothing is written.
     NewContext(NewContext),
     /// Adds a slice to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing is
@@ -64,9 +67,8 @@ impl NewCommand {
     /// # Errors
     /// A name is wrong, the command needs something that does not exist, or a file can't be written. Then nothing is
     /// written.
-    pub fn run(&self) -> Result<String> {
+    fn run(&self) -> Result<String> {
         match self {
-            Self::New(stack) => stack.write(),
             Self::NewContext(context) => context.write(),
             Self::NewSlice(slice) => slice.write(),
             Self::NewView(view) => view.write(),
@@ -79,8 +81,9 @@ impl NewCommand {
 #[derive(Args)]
 pub struct NewStack {
     /// Its name, in kebab case: the name of its folder, and the beginning of its stacks' names on AWS.
-    #[arg(value_name = "FOLDER")]
-    folder: PathBuf,
+    // It is missing only beside a command.
+    #[arg(value_name = "FOLDER", required = true)]
+    folder: Option<PathBuf>,
     #[command(flatten)]
     source: stack::Source,
     /// Who may use its HTTP API: who signs with IAM, or who has a token.
@@ -90,7 +93,7 @@ pub struct NewStack {
 
 /// The command line that adds a context.
 #[derive(Args)]
-pub struct NewContext {
+pub(crate) struct NewContext {
     /// Its name, in kebab case: the name of its crate and the first part of its paths.
     name: String,
     /// The log that its events are on.
@@ -100,7 +103,7 @@ pub struct NewContext {
 
 /// The command line that adds a slice.
 #[derive(Args)]
-pub struct NewSlice {
+pub(crate) struct NewSlice {
     /// Its context and its name, such as orders/cancel-order.
     #[arg(value_name = "CONTEXT/SLICE")]
     slice: String,
@@ -117,7 +120,7 @@ pub struct NewSlice {
 
 /// The command line that adds a view.
 #[derive(Args)]
-pub struct NewView {
+pub(crate) struct NewView {
     /// Its context and its name, such as rooms/bookings.
     #[arg(value_name = "CONTEXT/VIEW")]
     view: String,
@@ -128,7 +131,7 @@ pub struct NewView {
 
 /// The command line that begins a version of an event.
 #[derive(Args)]
-pub struct NewVersion {
+pub(crate) struct NewVersion {
     /// The context and the type of events, such as ordering/OrderPlaced.
     #[arg(value_name = "CONTEXT/EVENT")]
     event: String,
@@ -160,6 +163,7 @@ impl NewStack {
     /// The folder is not empty, its name is not in kebab case, or a file can't be written. Then nothing is written.
     pub fn write(&self) -> Result<String> {
         let Self { folder, source, auth } = self;
+        let folder = folder.as_ref().context("name the folder")?;
         // The folder of `.` has a name too.
         let found = folder.canonicalize().unwrap_or_else(|_| folder.clone());
         let name = found.file_name().unwrap_or_default().to_string_lossy();
@@ -188,7 +192,7 @@ impl NewContext {
         let Self { name, log } = self;
         let mut plan = Plan::new(root()?);
         context::add(&mut plan, name, *log)?;
-        write(plan, &format!("Next: `cargo ringfence new-slice {name}/<slice>`.\n"))
+        write(plan, &format!("Next: `cargo new-slice {name}/<slice>`.\n"))
     }
 }
 
@@ -252,10 +256,30 @@ fn write(plan: Plan, next: &str) -> Result<String> {
     Ok(format!("{written}\n{next}"))
 }
 
-/// Lets cargo write the dependencies of the manifests into its lock file, so the first build does not change the file.
-fn settle_lock(root: &Path) {
-    let mut cargo = process::Command::new("cargo");
-    cargo.args(["update", "--workspace", "--offline"]).current_dir(root);
-    // Cargo needs an index of the dependencies on this machine. Without one, the first build changes the lock file.
-    let _ = cargo.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+#[derive(Parser)]
+#[command(name = "ringfence-new", version)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+/// Creates a new stack with one example context. In a stack, `cargo new-context` and the other commands add to it.
+/// Status 0: all is there, 2: error, and nothing is written.
+struct Arguments {
+    #[command(flatten)]
+    stack: NewStack,
+    #[command(subcommand)]
+    command: Option<NewCommand>,
+}
+
+/// Carries out the command line of `ringfence-new`.
+#[must_use]
+pub fn main() -> ExitCode {
+    let Arguments { stack, command } = Arguments::parse();
+    match command.map_or_else(|| stack.write(), |command| command.run()) {
+        Ok(written) => {
+            print!("{}", visible_lines(&written));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{}", visible_lines(&format!("error: {error:#}")));
+            ExitCode::from(2)
+        }
+    }
 }

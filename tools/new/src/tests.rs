@@ -183,7 +183,7 @@ fn a_wrong_addition_is_refused_with_the_way_out_and_nothing_is_written() {
     let folder = repository();
     let before = files(folder.path());
     let slices = [
-        ("rooms", "book-room", None, "cargo ringfence new-context rooms"),
+        ("rooms", "book-room", None, "cargo new-context rooms"),
         ("carts", "BookRoom", None, "is not in kebab case"),
         ("carts", "move", None, "is a keyword of Rust"),
         ("carts", "build", None, "cargo has a folder build"),
@@ -220,7 +220,7 @@ fn a_wrong_addition_is_refused_with_the_way_out_and_nothing_is_written() {
         assert!(error.contains(said), "{of}: {error}");
     }
     for (context, name, on, said) in [
-        ("rooms", "bookings", "carts/CheckedOut", "cargo ringfence new-context rooms"),
+        ("rooms", "bookings", "carts/CheckedOut", "cargo new-context rooms"),
         ("carts", "Bookings", "carts/CheckedOut", "is not in kebab case"),
         ("carts", "view", "carts/CheckedOut", "its file has another type View"),
         (
@@ -277,6 +277,8 @@ fn add_rooms(folder: &Path, log: Log, on: &str) {
     let after = files(folder);
     let view = &after["functions/rooms/src/views/bookings.rs"];
     assert!(!view.contains("__"), "{view}");
+    // A filter by the context finds it among the tests of all.
+    assert!(view.contains("\nfn a_row_of_rooms_counts_its_events() {"), "{view}");
     if log != Log::Document {
         let due = &after["functions/rooms/src/free_room.rs"];
         assert!(due.contains("const AFTER_MS: u64 = 15 * 60 * 1_000;"), "{due}");

@@ -1,6 +1,7 @@
 //! The promises of a stack to its callers and to consumers of its events.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
 use ringfence_core::CatalogError;
@@ -20,6 +21,9 @@ pub struct Contract {
 }
 
 impl Contract {
+    /// The folder of the documents, in the repository of a stack.
+    pub const FOLDER: &str = "docs/api";
+
     /// The contract of the code as it is. It has only the newest version of each type of events.
     ///
     /// # Errors
@@ -39,6 +43,23 @@ impl Contract {
             *present = compare(context, &Lock::read(root, context)?, present).grown;
         }
         Ok(self)
+    }
+
+    /// The documents that the stack in this folder lacks, or has in another form: their paths in it, and their texts.
+    ///
+    /// # Errors
+    /// A lock can't be read.
+    pub fn stale_documents(self, root: &Path) -> Result<Vec<(String, String)>, LockError> {
+        let openapi = self.openapi();
+        let asyncapi = self.with_locks(root)?.asyncapi();
+        let mut all = vec![("openapi.json", openapi), ("asyncapi.json", asyncapi)];
+        let path = |name: &str| format!("{}/{name}", Self::FOLDER);
+        all.retain(|(name, document)| {
+            let found = fs::read_to_string(root.join(path(name))).unwrap_or_default();
+            serde_json::from_str::<Value>(&found).ok().as_ref() != Some(document)
+        });
+        let text = |(name, document)| (path(name), format!("{document:#}\n"));
+        Ok(all.into_iter().map(text).collect())
     }
 }
 

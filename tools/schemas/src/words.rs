@@ -230,9 +230,8 @@ pub(crate) fn version_broken(
         return broken.mend(never);
     }
     let chain: Vec<_> = (1..=*number).map(|from| format!("{from} = …")).collect();
-    broken = broken.mend(format!(
-        "take a new version: `cargo ringfence new-version {context}/{name}`, which writes"
-    ));
+    broken = broken
+        .mend(format!("take a new version: `cargo new-version {context}/{name}`, which writes"));
     broken = broken.mend(format!("    #[event(version = {})]", number + 1));
     broken = broken.mend(format!("    #[upcast({})]", chain.join(", ")));
     broken = broken.mend("and in the upcast");

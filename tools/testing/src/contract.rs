@@ -1,40 +1,27 @@
 //! Checks that the documents of the API fit the stack.
 
 use std::fs;
-use std::path::Path;
 
 use ringfence_core::kit::fail;
 use ringfence_local::stack_root;
 use ringfence_schemas::Contract;
 use ringfence_stack::Members;
-use serde_json::Value;
 
 use crate::written;
-
-/// The folder of the documents, in the repository of a stack.
-const FOLDER: &str = "docs/api";
 
 /// Panics unless `docs/api` has the documents of the stack: `openapi.json` and `asyncapi.json`. Under `UPDATE=1` it
 /// writes them.
 pub fn check_api<M: Members>() {
     let contract = Contract::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     let root = stack_root();
-    check(&root, "openapi.json", &contract.openapi());
-    let contract = contract.with_locks(&root).unwrap_or_else(|error| fail("the stack", error));
-    check(&root, "asyncapi.json", &contract.asyncapi());
-}
-
-fn check(root: &Path, name: &str, document: &Value) {
-    let path = root.join(FOLDER).join(name);
-    let found = fs::read_to_string(&path).unwrap_or_default();
-    if serde_json::from_str::<Value>(&found).is_ok_and(|found| found == *document) {
-        return;
+    let stale = contract.stale_documents(&root);
+    for (path, text) in stale.unwrap_or_else(|error| fail("the stack", error)) {
+        assert!(
+            written::is_asked(),
+            "{path} is not what the stack has: `UPDATE=1 cargo test` writes it"
+        );
+        let written = fs::create_dir_all(root.join(Contract::FOLDER))
+            .and_then(|()| fs::write(root.join(&path), text));
+        written.unwrap_or_else(|error| fail(path, error));
     }
-    assert!(
-        written::is_asked(),
-        "{FOLDER}/{name} is not what the stack has: `UPDATE=1 cargo test` writes it"
-    );
-    let text = format!("{document:#}\n");
-    let written = fs::create_dir_all(root.join(FOLDER)).and_then(|()| fs::write(&path, text));
-    written.unwrap_or_else(|error| fail(path.display(), error));
 }

@@ -184,7 +184,7 @@ pub(crate) fn entries(folder: &Path) -> BTreeSet<String> {
 fn every_function_has_samples_that_the_types_of_its_events_read(stack: &Stack, model: &Model) {
     let events = stack_root().join("events");
     let lacking = |name: &String| {
-        format!("events/{name} is missing: `cargo ringfence new-slice <context>/{name}` writes it")
+        format!("events/{name} is missing: `cargo new-slice <context>/{name}` writes it")
     };
     let extra = |name: &String| format!("events/{name} has samples, but there is no such function");
     let expected: BTreeSet<_> = names(stack, model).into_iter().collect();

@@ -301,20 +301,20 @@ fn roles_allow_the_uses_of_variables_and_all_references_know_conditions() {
 
 #[derive(clap::Parser)]
 struct New {
-    #[command(subcommand)]
-    command: ringfence_new::NewCommand,
+    #[command(flatten)]
+    stack: ringfence_new::NewStack,
 }
 
-/// `ringfence new` has no list to write a template from, so it changes the text of the starter's template.
+/// `ringfence-new` has no list to write a template from, so it changes the text of the starter's template.
 #[test]
 fn a_new_stack_has_the_template_that_is_written_for_it() {
     let stack = starter().stack;
     for auth in ["iam", "jwt"] {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("my-shop");
-        let arguments = ["ringfence", "new", root.to_str().unwrap(), "--auth", auth];
-        let New { command } = clap::Parser::parse_from(arguments);
-        command.run().unwrap();
+        let arguments = ["ringfence-new", root.to_str().unwrap(), "--auth", auth];
+        let New { stack: new } = clap::Parser::parse_from(arguments);
+        new.write().unwrap();
         let text = fs::read_to_string(root.join("template.yaml")).unwrap();
         assert_eq!(written(&text, &stack, &StackPlace::of(&root), None).unwrap(), text, "{auth}");
     }
