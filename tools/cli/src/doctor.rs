@@ -37,8 +37,8 @@ pub(crate) struct Arguments {
 struct Diagnosis {
     /// Each with the way out.
     behind: Vec<(String, String)>,
-    /// Commands that install the tools that this machine lacks. It may not be the one that deploys.
-    missing: Vec<String>,
+    /// Tools that this machine lacks, each with the command that installs it. Another machine may deploy the stack.
+    missing: Vec<(String, String)>,
 }
 
 const BY_TEST: &str = "UPDATE=1 cargo test";
@@ -132,7 +132,7 @@ impl Diagnosis {
         let mut program = Command::new(command[0]);
         let output = program.args(&command[1..]).stdin(Stdio::null()).output();
         let Some(output) = output.ok().filter(|output| output.status.success()) else {
-            self.missing.push((*install).to_owned());
+            self.missing.push((command[..command.len() - 1].join(" "), (*install).to_owned()));
             return;
         };
         let said = String::from_utf8_lossy(&output.stdout);
@@ -183,8 +183,8 @@ impl Display for Diagnosis {
         for (part, way_out) in behind {
             write_line!(f, "behind   {part}: {way_out}")?;
         }
-        for install in missing {
-            write_line!(f, "missing  this machine can't deploy before: {install}")?;
+        for (tool, install) in missing {
+            write_line!(f, "missing  {tool}, for a deploy from this machine: {install}")?;
         }
         let (count, version) = (behind.len(), env!("CARGO_PKG_VERSION"));
         match count {
@@ -196,8 +196,12 @@ impl Display for Diagnosis {
 }
 
 serialize_as!(Diagnosis, |Diagnosis { behind, missing }| {
-    let behind = behind.iter().map(|(part, way_out)| json!({ "part": part, "wayOut": way_out }));
-    json!({ "version": env!("CARGO_PKG_VERSION"), "behind": behind.collect::<Value>(), "missing": missing })
+    let list = |of: &[(String, String)]| {
+        of.iter()
+            .map(|(part, way_out)| json!({ "part": part, "wayOut": way_out }))
+            .collect::<Value>()
+    };
+    json!({ "version": env!("CARGO_PKG_VERSION"), "behind": list(behind), "missing": list(missing) })
 });
 
 #[cfg(test)]

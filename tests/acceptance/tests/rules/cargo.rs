@@ -144,9 +144,9 @@ fn a_page_a_script_or_an_alias_selects_no_package_but_a_context() {
         pages.extend(entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()));
     }
     let is_context = |name: &str| {
-        let manifest = ["", "starter", "projects"].map(|stack| root.join(stack).join("functions"));
-        let lacks = ["stack", "tools"].contains(&name);
-        !lacks && manifest.iter().any(|folder| folder.join(name).join("Cargo.toml").exists())
+        let mut stacks = ["", "starter", "projects"].into_iter();
+        let manifest = |stack| root.join(stack).join("functions").join(name).join("Cargo.toml");
+        !["stack", "tools"].contains(&name) && stacks.any(|stack| manifest(stack).exists())
     };
     for page in pages {
         for line in fs::read_to_string(&page).unwrap().lines() {

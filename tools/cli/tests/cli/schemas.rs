@@ -223,7 +223,7 @@ fn the_doctor_names_what_is_behind_with_the_command_that_mends_it() {
         "behind   schemas/catalog.json lacks what the code has: UPDATE=1 cargo test",
         "behind   docs/api/openapi.json is not what the stack has: UPDATE=1 cargo test",
         "behind   docs/api/asyncapi.json is not what the stack has: UPDATE=1 cargo test",
-        "missing  this machine can't deploy before: pip install aws-sam-cli==1.170.0",
+        "missing  sam, for a deploy from this machine: pip install aws-sam-cli==1.170.0",
     ];
     for line in expected {
         assert!(said.lines().any(|found| found == line), "{line}: {said}");
