@@ -12,6 +12,7 @@ pub mod checkpoint;
 pub mod commands;
 mod contract;
 pub mod dead_letter;
+mod doctor;
 mod documents;
 mod due;
 pub mod explain;
@@ -93,8 +94,6 @@ enum Command<O: Own> {
 /// The commands for every stack.
 #[derive(Subcommand)]
 enum OfAll {
-    #[command(flatten)]
-    New(ringfence_new::NewCommand),
     /// Sends a command to a slice over HTTP, and prints the answer. Status 0: accepted, 1: rejected by the slice, 2:
     /// error.
     Send(send::Arguments),
@@ -109,6 +108,9 @@ enum OfAll {
     /// Writes the part of template.yaml that follows from the list of the stack. Status 0: it is current now, 1: it has
     /// edits that would be lost, and nothing is written, 2: error.
     Template(template::Arguments),
+    /// Says what of the stack is behind this release of Ringfence, with the command that mends it. Status 0: nothing,
+    /// 1: something, 2: error.
+    Doctor(doctor::Arguments),
     /// Prints the tables that the stack needs, in the format of another tool.
     Schema(schema::Arguments),
     /// Checks existing tables that a stack shall use.
@@ -281,7 +283,6 @@ impl OfAll {
     /// here, where no type parameter is, so they are compiled once, and not in each program.
     fn run<'a>(&'a self, lists: &'a Lists) -> LocalBoxFuture<'a, anyhow::Result<ExitCode>> {
         match self {
-            Self::New(command) => ready(written(command)).boxed_local(),
             Self::Send(arguments) => send::send(arguments, &lists.stack).boxed_local(),
             Self::Answer(arguments) => answer::answer(arguments).boxed_local(),
             Self::Token(arguments) => token::token(arguments).boxed_local(),
@@ -289,6 +290,7 @@ impl OfAll {
                 explain::explain(arguments, &lists.stack, &lists.slices).boxed_local()
             }
             Self::Template(arguments) => ready(template::template(arguments, lists)).boxed_local(),
+            Self::Doctor(arguments) => ready(doctor::doctor(arguments, lists)).boxed_local(),
             Self::Schema(arguments) => ready(Ok(schema::schema(arguments, lists))).boxed_local(),
             Self::Tables(Tables::Check(arguments)) => {
                 check_tables::check(arguments, lists).boxed_local()
@@ -371,12 +373,6 @@ async fn parse<O: Own>() -> anyhow::Result<Arguments<O>> {
         std::process::exit(error.exit_code())
     });
     Ok(Arguments::from_arg_matches(&matches)?)
-}
-
-/// Writes the files of a command of `ringfence-new`.
-fn written(command: &ringfence_new::NewCommand) -> anyhow::Result<ExitCode> {
-    out::lines(&command.run()?);
-    Ok(ExitCode::SUCCESS)
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {

@@ -42,7 +42,7 @@ __streams__
 }
 
 #[test]
-fn a_row_counts_its_events() {
+fn a_row_of___context___counts_its_events() {
     use ringfence::view::kit::given;
     use serde_json::json;
 

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use heck::{ToPascalCase, ToSnakeCase};
 
-use crate::edit::{add_dependency, add_member, declaration};
+use crate::edit::{add_member, add_to_section, declaration};
 use crate::ids::check_id;
 use crate::names::{TYPES, check, check_crate, check_path, id_type, near, singular};
 use crate::plan::{Plan, fill};
@@ -90,7 +90,7 @@ pub(crate) fn existing(plan: &Plan, context: &str) -> Result<Found> {
     let end = if near.is_empty() { "." } else { "" };
     bail!(
         "functions/ has no context {context}: its contexts are {known}{near}{end} Name one of them, or make this \
-         one, for example by `cargo ringfence new-context {context} --log dcb`"
+         one, for example by `cargo new-context {context} --log dcb`"
     )
 }
 
@@ -150,7 +150,9 @@ pub(crate) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
         None => bail!("functions/{context} was not planned"),
     };
     let line = format!("{context}.path = \"../{context}\"");
-    plan.edit("functions/stack/Cargo.toml", |text| add_dependency(text, &line))?;
+    plan.edit("functions/stack/Cargo.toml", |text| {
+        Ok(add_to_section(text, "dependencies", &line))
+    })?;
     let member = format!("{}::{name}", context.to_snake_case());
     plan.edit("functions/stack/src/lib.rs", |text| add_member(text, "context", &member))
 }
@@ -184,5 +186,5 @@ fn write_source(plan: &mut Plan, context: &str, log: Log) {
 pub(crate) fn depend(plan: &mut Plan, context: &str, library: &str) -> Result<()> {
     let manifest = format!("functions/{context}/Cargo.toml");
     let line = format!("{library}.workspace = true");
-    plan.edit(&manifest, |text| add_dependency(text, &line))
+    plan.edit(&manifest, |text| Ok(add_to_section(text, "dependencies", &line)))
 }

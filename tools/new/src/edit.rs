@@ -1,6 +1,8 @@
 //! Changes to the text of files. `syn` finds the places in sources, so comments and the form of the text do not
 //! matter. The text that a person wrote around them stays as it is.
 
+use std::ops::Range;
+
 use anyhow::{Context, Result};
 use proc_macro2::TokenTree;
 use syn::punctuated::Punctuated;
@@ -160,25 +162,43 @@ pub(crate) fn add_member(text: &str, kind: &str, member: &str) -> Result<String>
     Ok(insert(text, end_of_line(text, *end), format!("\n    {kind} {member};")))
 }
 
-/// Adds a line such as `serde.workspace = true` to the dependencies of a crate, in the order of names.
-pub(crate) fn add_dependency(text: &str, line: &str) -> Result<String> {
-    let name = |line: &str| line.split(['.', ' ', '=']).next().unwrap_or_default().to_owned();
-    let section = "[dependencies]\n";
-    let missing = || format!("lacks [dependencies]: write `{line}` there");
-    let begin = text.find(section).with_context(missing)? + section.len();
+/// The lines of a section of a TOML file, such as `dependencies`.
+pub(crate) fn section<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    range_of_section(text, name).map(|range| &text[range])
+}
+
+fn range_of_section(text: &str, name: &str) -> Option<Range<usize>> {
+    let head = format!("[{name}]\n");
+    let begin = match text.starts_with(&head) {
+        true => 0,
+        false => text.find(&format!("\n{head}"))? + 1,
+    } + head.len();
     let end = text[begin..].find("\n[").map_or(text.len(), |end| begin + end + 1);
+    Some(begin..end)
+}
+
+/// Adds a line such as `serde.workspace = true` to a section of a TOML file, in the order of names, unless the section
+/// has the name. A new section is before the programs of a crate, or at the end.
+pub(crate) fn add_to_section(text: &str, name: &str, line: &str) -> String {
+    let Some(range) = range_of_section(text, name) else {
+        let at = text.find("\n[[bin]]").map_or(text.len(), |at| at + 1);
+        let (before, after) = text.split_at(at);
+        let end = if after.is_empty() { "" } else { "\n" };
+        return format!("{}\n\n[{name}]\n{line}\n{end}{after}", before.trim_end());
+    };
+    let name = |line: &str| line.split(['.', ' ', '=']).next().unwrap_or_default().to_owned();
     let is_entry = |found: &str| found.contains('=') && !found.starts_with(['#', ' ']);
-    let (mut at, mut place) = (begin, begin);
-    for found in text[begin..end].split_inclusive('\n') {
+    let (mut at, mut place) = (range.start, range.start);
+    for found in text[range].split_inclusive('\n') {
         if is_entry(found) && name(found) == name(line) {
-            return Ok(text.to_owned());
+            return text.to_owned();
         }
         if is_entry(found) && name(found) < name(line) {
             place = at + found.len();
         }
         at += found.len();
     }
-    Ok(insert(text, place, format!("{line}\n")))
+    insert(text, place, format!("{line}\n"))
 }
 
 /// Adds a program of `src/bin` to a crate's manifest. The program has no tests, so cargo does not link it again for

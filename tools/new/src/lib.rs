@@ -1,5 +1,7 @@
-//! `ringfence new`, `new-context`, `new-slice`, `new-reactor`, `new-view` and `new-version`: they write all parts of a
-//! stack, a context, slices, a reactor, views or a version of an event.
+//! `ringfence-new`, and in a stack `cargo new-context`, `new-slice`, `new-reactor`, `new-view` and `new-version`: they
+//! write all parts of a stack, a context, slices, a reactor, views or a version of an event.
+//!
+//! In a stack, aliases of cargo run a program that depends on this library alone, so it is built in seconds.
 //!
 //! They edit text, so everything that a person wrote around a part stays. They write only missing parts, so a second
 //! run changes nothing.
@@ -9,6 +11,7 @@ mod context;
 mod declared;
 mod due;
 mod edit;
+mod follow;
 mod ids;
 pub mod marks;
 mod names;
@@ -26,29 +29,28 @@ mod view;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{self, Stdio};
+use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, ensure};
-use clap::{ArgGroup, Args, Subcommand};
+use clap::{ArgGroup, Args, Parser, Subcommand};
 use heck::ToSnakeCase;
+use ringfence_core::visible_lines;
 
 use crate::context::Log;
 use crate::due::After;
-use crate::plan::Plan;
+use crate::plan::{Plan, settle_lock};
 use crate::reactor::Sends;
 use crate::slice::Begins;
 use crate::stack::Auth;
 use crate::version::Begun;
 
+pub use crate::follow::Lacking;
 pub use crate::ids::{is_written, written_ids};
 pub use crate::names::near;
 
-/// What is written for a stack, a context, a slice, a view or a version of an event.
+/// What is written for a context, a slice, a view or a version of an event. A stack has an alias of cargo for each.
 #[derive(Subcommand)]
-pub enum NewCommand {
-    /// Creates a new stack, with one example context unless it is to be empty. Status 0: it is there, 2: error, and
-    /// nothing is written.
-    New(NewStack),
+pub(crate) enum NewCommand {
     /// Adds a context to the stack in this folder. Status 0: it is there, 2: error, and nothing is written.
     NewContext(NewContext),
     /// Adds slices to contexts of the stack in this folder. Status 0: they are there, 2: error, and nothing is
@@ -72,9 +74,8 @@ impl NewCommand {
     /// # Errors
     /// A name is wrong, the command needs something that does not exist, or a file can't be written. Then nothing is
     /// written.
-    pub fn run(&self) -> Result<String> {
+    fn run(&self) -> Result<String> {
         match self {
-            Self::New(stack) => stack.write(),
             Self::NewContext(context) => context.write(),
             Self::NewSlice(slices) => slices.write(),
             Self::NewReactor(reactor) => reactor.write(),
@@ -88,8 +89,9 @@ impl NewCommand {
 #[derive(Args)]
 pub struct NewStack {
     /// Its name, in kebab case: the name of its folder, and the beginning of its stacks' names on AWS.
-    #[arg(value_name = "FOLDER")]
-    folder: PathBuf,
+    // It is missing only beside a command.
+    #[arg(value_name = "FOLDER", required = true)]
+    folder: Option<PathBuf>,
     #[command(flatten)]
     source: stack::Source,
     /// Who may use its HTTP API: who signs with IAM, or who has a token.
@@ -102,7 +104,7 @@ pub struct NewStack {
 
 /// The command line that adds a context.
 #[derive(Args)]
-pub struct NewContext {
+pub(crate) struct NewContext {
     /// Its name, in kebab case: the name of its crate and the first part of its paths.
     name: String,
     /// The log that its events are on.
@@ -112,7 +114,7 @@ pub struct NewContext {
 
 /// The command line that adds slices.
 #[derive(Args)]
-pub struct NewSlice {
+pub(crate) struct NewSlice {
     /// The context and the name of each, such as orders/cancel-order. The flags apply to all of them.
     #[arg(value_name = "CONTEXT/SLICE", required = true)]
     slices: Vec<String>,
@@ -133,7 +135,7 @@ pub struct NewSlice {
 /// The command line that adds a reactor.
 #[derive(Args)]
 #[command(group(ArgGroup::new("sends").args(["mail", "webhook"]).required(true)))]
-pub struct NewReactor {
+pub(crate) struct NewReactor {
     /// Its context and its name, such as rooms/mail-confirmation.
     #[arg(value_name = "CONTEXT/REACTOR")]
     reactor: String,
@@ -150,7 +152,7 @@ pub struct NewReactor {
 
 /// The command line that adds views.
 #[derive(Args)]
-pub struct NewView {
+pub(crate) struct NewView {
     /// The context and the name of each, such as rooms/bookings.
     #[arg(value_name = "CONTEXT/VIEW", required = true)]
     views: Vec<String>,
@@ -196,6 +198,7 @@ impl NewStack {
     /// The folder is not empty, its name is not in kebab case, or a file can't be written. Then nothing is written.
     pub fn write(&self) -> Result<String> {
         let Self { folder, source, auth, empty } = self;
+        let folder = folder.as_ref().context("name the folder")?;
         // The folder of `.` has a name too.
         let found = folder.canonicalize().unwrap_or_else(|_| folder.clone());
         let name = found.file_name().unwrap_or_default().to_string_lossy();
@@ -208,7 +211,7 @@ impl NewStack {
         let mut plan = Plan::new(folder.clone());
         stack::add(&mut plan, &name, source, *auth, *empty)?;
         let first = if *empty {
-            "`cargo ringfence new-context <context> --log dcb`"
+            "`cargo new-context <context> --log dcb`"
         } else {
             "`cargo test`"
         };
@@ -229,7 +232,7 @@ impl NewContext {
         let Self { name, log } = self;
         let mut plan = Plan::new(root()?);
         context::add(&mut plan, name, *log)?;
-        write(plan, &format!("Next: `cargo ringfence new-slice {name}/<slice>`.\n"))
+        write(plan, &format!("Next: `cargo new-slice {name}/<slice>`.\n"))
     }
 }
 
@@ -309,7 +312,7 @@ impl NewVersion {
         let next = format!(
             "Next: change {name}, its upcast, its downcast and the test in {file}, and run `cargo test`. Then \
              `UPDATE=1 cargo test` writes version {number} into {lock}. This release reads the version. A later one writes \
-             it: `cargo ringfence new-version {event} --write`.\n"
+             it: `cargo new-version {event} --write`.\n"
         );
         write(plan, &next)
     }
@@ -323,10 +326,30 @@ fn write(plan: Plan, next: &str) -> Result<String> {
     Ok(format!("{written}\n{next}"))
 }
 
-/// Lets cargo write the dependencies of the manifests into its lock file, so the first build does not change the file.
-fn settle_lock(root: &Path) {
-    let mut cargo = process::Command::new("cargo");
-    cargo.args(["update", "--workspace", "--offline"]).current_dir(root);
-    // Cargo needs an index of the dependencies on this machine. Without one, the first build changes the lock file.
-    let _ = cargo.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+#[derive(Parser)]
+#[command(name = "ringfence-new", version)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+/// Creates a new stack with one example context. In a stack, `cargo new-context` and the other commands add to it.
+/// Status 0: all is there, 2: error, and nothing is written.
+struct Arguments {
+    #[command(flatten)]
+    stack: NewStack,
+    #[command(subcommand)]
+    command: Option<NewCommand>,
+}
+
+/// Carries out the command line of `ringfence-new`.
+#[must_use]
+pub fn main() -> ExitCode {
+    let Arguments { stack, command } = Arguments::parse();
+    match command.map_or_else(|| stack.write(), |command| command.run()) {
+        Ok(written) => {
+            print!("{}", visible_lines(&written));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{}", visible_lines(&format!("error: {error:#}")));
+            ExitCode::from(2)
+        }
+    }
 }

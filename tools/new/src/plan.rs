@@ -151,6 +151,14 @@ impl Plan {
     }
 }
 
+/// Lets cargo write the dependencies of the manifests into its lock file, so the first build does not change the file.
+pub(crate) fn settle_lock(root: &Path) {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["update", "--workspace", "--offline"]).current_dir(root);
+    // Cargo needs an index of the dependencies on this machine. Without one, the first build changes the lock file.
+    let _ = cargo.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+}
+
 /// Adds the manifests below a folder, without built and hidden ones.
 fn add_manifests(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
     for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {

@@ -18,7 +18,7 @@ pub(crate) struct Source {
     /// A checkout of Ringfence on this machine.
     #[arg(long, value_name = "CHECKOUT")]
     path: Option<String>,
-    /// A git repository of Ringfence.
+    /// A git repository of Ringfence, with a tag for the version of this program.
     #[arg(long, value_name = "URL")]
     git: Option<String>,
 }
@@ -33,14 +33,18 @@ pub(crate) enum Auth {
     Jwt,
 }
 
+/// The version of this program and of the libraries that it writes into a stack.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// The libraries that a stack depends on: their names, and their folders in a checkout.
-const LIBRARIES: [(&str, &str); 8] = [
+pub(crate) const LIBRARIES: [(&str, &str); 9] = [
     ("ringfence", "shared/ringfence"),
     ("ringfence-aggregate-log", "shared/compat/aggregate-log"),
     ("ringfence-cli", "tools/cli"),
     ("ringfence-console", "tools/console"),
     ("ringfence-document-log", "shared/compat/document-log"),
     ("ringfence-local", "tools/local"),
+    ("ringfence-new", "tools/new"),
     ("ringfence-services", "shared/services"),
     ("ringfence-testing", "tools/testing"),
 ];
@@ -82,15 +86,15 @@ impl Source {
             (Some(checkout), _) => {
                 format!("{name} = {{ path = {:?} }}", checkout.join(folder).display().to_string())
             }
-            (None, Some(url)) => format!("{name} = {{ git = {url:?} }}"),
-            (None, None) => format!("{name} = \"{}\"", env!("CARGO_PKG_VERSION")),
+            (None, Some(url)) => format!("{name} = {{ git = {url:?}, tag = \"v{VERSION}\" }}"),
+            (None, None) => format!("{name} = {VERSION:?}"),
         };
         Ok(LIBRARIES.iter().map(entry).collect::<Vec<_>>().join("\n"))
     }
 }
 
 /// The paths and the texts of the starter's files.
-const STARTER: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/starter.rs"));
+pub(crate) const STARTER: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/starter.rs"));
 
 /// Plans a stack in an empty folder: the starter under the stack's name, in a separate workspace, with its example unless
 /// it is to be empty.
@@ -212,7 +216,7 @@ pub(crate) fn in_own_workspace(text: &str) -> String {
 }
 
 /// The profiles of Ringfence's own workspace: how its tests and its functions are built.
-fn profiles() -> String {
+pub(crate) fn profiles() -> String {
     let paragraphs = include_str!("../files/profiles.toml").split("\n\n");
     let profiles = paragraphs.filter(|it| it.contains("[profile.") && !it.contains("ringfence-"));
     profiles.collect::<Vec<_>>().join("\n\n")

@@ -184,7 +184,7 @@ fn a_wrong_addition_is_refused_with_the_way_out_and_nothing_is_written() {
     let folder = repository();
     let before = files(folder.path());
     let slices = [
-        ("rooms", "book-room", None, "cargo ringfence new-context rooms"),
+        ("rooms", "book-room", None, "cargo new-context rooms"),
         ("carts", "BookRoom", None, "is not in kebab case"),
         ("carts", "move", None, "is a keyword of Rust"),
         ("carts", "build", None, "cargo has a folder build"),
@@ -221,7 +221,7 @@ fn a_wrong_addition_is_refused_with_the_way_out_and_nothing_is_written() {
         assert!(error.contains(said), "{of}: {error}");
     }
     for (context, name, on, said) in [
-        ("rooms", "bookings", "carts/CheckedOut", "cargo ringfence new-context rooms"),
+        ("rooms", "bookings", "carts/CheckedOut", "cargo new-context rooms"),
         ("carts", "Bookings", "carts/CheckedOut", "is not in kebab case"),
         ("carts", "view", "carts/CheckedOut", "its file has another type View"),
         (
@@ -284,12 +284,15 @@ fn add_rooms(folder: &Path, log: Log, on: &str) {
     for file in ["views/bookings.rs", "tidy_room.rs", "mail_guest.rs", "tell_partner.rs"] {
         let source = &after[&format!("functions/rooms/src/{file}")];
         assert!(!source.contains("__"), "{source}");
-        // The slice reacts to an event of another context.
+// The slice reacts to an event of another context.
         let is_slice = file == "tidy_room.rs";
         assert_eq!(source.contains("#[stream]"), !is_slice && log != Log::Dcb, "{source}");
         let has_order = source.contains("const ORDER: Option<Lane> = Some(Lane::Partition);");
         assert_eq!(has_order, is_slice, "{source}");
     }
+    // A filter by the context finds it among the tests of all.
+    let view = &after["functions/rooms/src/views/bookings.rs"];
+    assert!(view.contains("\nfn a_row_of_rooms_counts_its_events() {"), "{view}");
     let list = &after["functions/rooms/src/lib.rs"];
     let reactors = "    reactor mail_guest::MailGuest;\n    reactor tell_partner::TellPartner;\n";
     assert!(list.contains(reactors), "{list}");

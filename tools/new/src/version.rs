@@ -56,7 +56,7 @@ pub(crate) fn add(plan: &mut Plan, context: &str, event: &str) -> Result<Begun> 
     }
     if let Some(writes) = event.writes {
         bail!(
-            "{file}: {name} still writes version {writes}: `cargo ringfence new-version {context}/{name} --write` lets it \
+            "{file}: {name} still writes version {writes}: `cargo new-version {context}/{name} --write` lets it \
              write version {version}, and then the next version can begin"
         );
     }

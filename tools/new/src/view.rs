@@ -61,6 +61,7 @@ pub(crate) fn add(plan: &mut Plan, context: &str, view: &str, on: &str) -> Resul
         ("mark", mark),
         ("test", test),
         ("stream", &*stream), // the test names it
+        ("context", &*context.to_snake_case()),
         ("view", view),
         ("View", &*name),
         ("Event", &*event.event_type),

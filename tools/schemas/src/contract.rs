@@ -1,6 +1,7 @@
 //! The promises of a stack to its callers and to consumers of its events.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
 use ringfence_core::CatalogError;
@@ -20,6 +21,9 @@ pub struct Contract {
 }
 
 impl Contract {
+    /// The folder of the documents, in the repository of a stack.
+    pub const FOLDER: &str = "docs/api";
+
     /// The contract of the code as it is. It has only the newest version of each type of events.
     ///
     /// # Errors
@@ -45,6 +49,30 @@ impl Contract {
             *present = compare(context, &Lock::read(root, context)?, present).grown;
         }
         Ok(self)
+    }
+
+    /// The documents that the stack in this folder lacks, or has in another form: their paths in it, and their texts.
+    /// A document has no text if the stack has no context, and so nothing to describe.
+    ///
+    /// # Errors
+    /// A lock can't be read.
+    pub fn stale_documents(self, root: &Path) -> Result<Vec<(String, Option<String>)>, LockError> {
+        let (is_empty, openapi) = (self.is_empty(), self.openapi());
+        let asyncapi = self.with_locks(root)?.asyncapi();
+        let stale = |(name, document)| {
+            let path = format!("{}/{name}", Self::FOLDER);
+            let found = fs::read_to_string(root.join(&path)).ok();
+            let wanted: Option<Value> = (!is_empty).then_some(document);
+            let is_it = match (&found, &wanted) {
+                (Some(found), Some(wanted)) => {
+                    serde_json::from_str::<Value>(found).is_ok_and(|found| found == *wanted)
+                }
+                (found, wanted) => found.is_none() && wanted.is_none(),
+            };
+            (!is_it).then(|| (path, wanted.map(|document| format!("{document:#}\n"))))
+        };
+        let all = [("openapi.json", openapi), ("asyncapi.json", asyncapi)];
+        Ok(all.into_iter().filter_map(stale).collect())
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn command_broken(
         broken = broken.mend(line);
     }
     broken.mend(format!(
-        "another command is another slice: `cargo ringfence new-slice {context}/…`, beside this one until nobody calls it"
+        "another command is another slice: `cargo new-slice {context}/…`, beside this one until nobody calls it"
     ))
     .when_unused(&format!("`{slice}` from `commands`"))
 }

@@ -230,9 +230,8 @@ pub(crate) fn version_broken(
         return broken.mend(never);
     }
     let chain: Vec<_> = (1..=*number).map(|from| format!("{from} = …")).collect();
-    broken = broken.mend(format!(
-        "take a new version: `cargo ringfence new-version {context}/{name}`, which writes"
-    ));
+    broken = broken
+        .mend(format!("take a new version: `cargo new-version {context}/{name}`, which writes"));
     broken = broken.mend(format!("    #[event(version = {})]", number + 1));
     broken = broken.mend(format!("    #[upcast({})]", chain.join(", ")));
     broken = broken.mend(format!("    #[write({number} = …)]"));
@@ -353,7 +352,7 @@ pub(crate) fn downcast_wrong(
         )
         .mend(format!("mend the function of `#[write({written} = …)]`"))
         .mend(format!(
-            "or write version {} at once: `cargo ringfence new-version {context}/{name} --write` takes `#[write(…)]` away",
+            "or write version {} at once: `cargo new-version {context}/{name} --write` takes `#[write(…)]` away",
             number.max(written + 1)
         ))
 }

@@ -1,6 +1,6 @@
 //! All ways to build share one build of the dependencies, and program and test targets have unique names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,27 +17,43 @@ fn cargo(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The features of each package, with dependencies of these kinds, without some packages.
-fn features(kinds: &str, without: &[&str]) -> BTreeMap<String, String> {
+/// The features of each package that these packages build, with dependencies of these kinds. A package has several sets
+/// if macros and programs build it with different features.
+fn features(kinds: &str, packages: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
     // `--no-dedupe` would print each path to a package, which never ends here. So repeats end with ` (*)`.
-    let form = ["--workspace", "--prefix=none", "--format={p}|{f}"];
-    let tree = cargo(&[&["tree", "--edges", kinds][..], &form, without].concat());
-    let package = |line: &str| {
-        let line = line.trim_end_matches(" (*)");
-        line.split_once('|').map(|(p, f)| (p.to_owned(), f.to_owned()))
-    };
-    tree.lines().filter_map(package).collect()
+    let form = ["--prefix=none", "--format={p}|{f}"];
+    let tree = cargo(&[&["tree", "--edges", kinds][..], &form, packages].concat());
+    let mut found = BTreeMap::<_, BTreeSet<_>>::new();
+    for line in tree.lines() {
+        if let Some((package, features)) = line.trim_end_matches(" (*)").split_once('|') {
+            found.entry(package.to_owned()).or_default().insert(features.to_owned());
+        }
+    }
+    found
 }
 
 #[test]
 fn dependencies_of_tests_add_no_features_to_other_builds() {
-    let without = features("normal,build", &[]);
-    let with = features("normal,build,dev", &[]);
+    let without = features("normal,build", &["--workspace"]);
+    let with = features("normal,build,dev", &["--workspace"]);
     for (package, features) in without {
         assert_eq!(
             with[&package], features,
             "{package}: `cargo test` builds it with other features (left) than `cargo demo`; ask \
              for them in the dependencies of tools/local too, which no function has"
+        );
+    }
+    // The tests of each context depend on the same packages. The others are all that a new stack builds.
+    let of_a_context = features("normal,build,dev", &["--package=shop"]);
+    let starter = ["starter-new", "starter-stack", "starter-tests", "starter-tools"];
+    let starter = starter.map(|package| format!("--package={package}"));
+    let of_a_stack = features("normal,build,dev", &starter.each_ref().map(|it| &**it));
+    for (package, features) in of_a_context.into_iter().chain(of_a_stack) {
+        assert!(
+            features.is_subset(&with[&package]),
+            "{package}: `cargo test -p <context>`, or a new stack, builds it with the features {features:?}, and \
+             `cargo test` with {:?}: ask for the same in the dependencies of tools/testing or tools/local",
+            with[&package]
         );
     }
 }
@@ -51,22 +67,6 @@ fn no_program_has_http_2() {
         "a dependency asks for HTTP/2, which would add a tenth to the code of each function: leave out its \
          feature http2, and `cargo tree --invert h2` says whose it is"
     );
-}
-
-#[test]
-fn the_tests_of_slices_have_the_dependencies_of_all_tests() {
-    let config = fs::read_to_string(workspace_root().join(".cargo/config.toml")).unwrap();
-    let (_, alias) = config.split_once("test-slices = \"\"\"").unwrap();
-    let (alias, _) = alias.split_once("\"\"\"").unwrap();
-    let excluded: Vec<_> =
-        alias.split_whitespace().skip_while(|word| *word != "--exclude").collect();
-    let all = features("normal,build,dev", &[]);
-    for (package, features) in features("normal,build,dev", &excluded) {
-        assert_eq!(
-            features, all[&package],
-            "{package}: `cargo test-slices` builds it with other features (left) than `cargo test`"
-        );
-    }
 }
 
 #[test]
@@ -134,20 +134,32 @@ fn programs_and_test_targets_have_unique_names() {
 }
 
 #[test]
-fn no_page_script_or_alias_selects_a_package() {
+fn a_page_a_script_or_an_alias_selects_no_package_but_a_context() {
     let root = workspace_root();
-    let mut pages = vec![root.join("README.md")];
+    let mut pages = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
     let stacks = ["projects", "projects/.cargo", "starter", "starter/.cargo"];
-    for folder in [".cargo", ".ci", "docs", "scripts"].into_iter().chain(stacks) {
+    let folders = [".cargo", ".ci", "docs", "scripts", "tools/new/src"];
+    for folder in folders.into_iter().chain(stacks) {
         let entries = fs::read_dir(root.join(folder)).unwrap();
         pages.extend(entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()));
     }
+    let is_context = |name: &str| {
+        let mut stacks = ["", "starter", "projects"].into_iter();
+        let manifest = |stack| root.join(stack).join("functions").join(name).join("Cargo.toml");
+        !["stack", "tools"].contains(&name) && stacks.any(|stack| manifest(stack).exists())
+    };
     for page in pages {
         for line in fs::read_to_string(&page).unwrap().lines() {
-            // Cargo would build the dependencies again, with the features of that package alone.
+            let is_older = line.contains("ringfence new-");
+            assert!(!is_older, "{}: `cargo new-…` adds to a stack: {line}", page.display());
+            // With the features of another package alone, cargo would build the dependencies again.
             let selects = ["cargo", "run"].iter().any(|word| line.contains(word));
-            let selects = selects && line.contains(" -p ");
-            assert!(!selects, "{}: leave out -p: {line}", page.display());
+            if let Some((_, rest)) = line.split_once(" -p ").filter(|_| selects) {
+                let name: String =
+                    rest.chars().take_while(|c| c.is_alphanumeric() || *c == '-').collect();
+                let is_any = rest.starts_with("<context>");
+                assert!(is_any || is_context(&name), "{}: leave out -p: {line}", page.display());
+            }
         }
     }
 }

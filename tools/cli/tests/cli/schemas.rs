@@ -8,6 +8,7 @@ use ringfence_core::{
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::StreamName;
 use ringfence_feed::Partition;
+use ringfence_local::workspace_root;
 use ringfence_programs::shop::{OrderPlaced, ProductAdded, ProductNameChanged};
 use serde_json::{Value, json};
 
@@ -181,4 +182,71 @@ fn a_build_is_compared_with_the_locks_of_a_commit() {
     assert!(said.contains("\n  breaks HTTP callers: "), "{said}");
     // Uncommitted changes do not count.
     assert_eq!(check("HEAD~2").0, 0);
+}
+
+#[test]
+fn the_doctor_names_what_is_behind_with_the_command_that_mends_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let file = folder.path().join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    };
+    let run = |arguments: &[&str], update: bool| {
+        let mut program = ringfence();
+        program.args(arguments).current_dir(folder.path()).env("PATH", folder.path());
+        program.env_remove("UPDATE").envs(update.then_some(("UPDATE", "1")));
+        let Output { status, stdout, stderr } = program.output().unwrap();
+        let said = String::from_utf8(stdout).unwrap();
+        (status.code().unwrap(), said, String::from_utf8(stderr).unwrap())
+    };
+    let template = workspace_root().join("starter/template.yaml");
+    write("template.yaml", &std::fs::read_to_string(template).unwrap());
+    write("functions/stack/src/lib.rs", "ringfence::stack! { pub Shop; }");
+    let (status, _, said) = run(&["doctor"], true);
+    assert!(status == 2 && said.contains("this program is of the stack"), "{said}");
+    write("functions/stack/Cargo.toml", "[package]\nname = \"ringfence-programs\"\n");
+    let libraries = "ringfence-cli = \"0.0.9\"\nringfence-new = \"0.0.9\"\n";
+    let workspace = format!(
+        "[workspace]\nmembers = [\"functions/*\"]\n\n[workspace.dependencies]\n{libraries}"
+    );
+    write("Cargo.toml", &workspace);
+
+    let (status, said, _) = run(&["doctor"], false);
+    let of_manifests = |line: &str| line.ends_with(": UPDATE=1 cargo ringfence doctor");
+    let expected = [
+        "behind   lacks functions/tools/new: the program of `cargo new-…`: UPDATE=1 cargo ringfence doctor",
+        "behind   lacks .cargo/config.toml: new-slice in [alias]: UPDATE=1 cargo ringfence doctor",
+        "behind   Cargo.toml: ringfence-cli = \"0.0.9\": write the version 0.1.0 there (in git the tag v0.1.0), or run the \
+         program of that version",
+        "behind   template.yaml is not what follows from the list of the stack: UPDATE=1 cargo test",
+        "behind   schemas/catalog.json lacks what the code has: UPDATE=1 cargo test",
+        "behind   docs/api/openapi.json is not what the stack has: UPDATE=1 cargo test",
+        "behind   docs/api/asyncapi.json is not what the stack has: UPDATE=1 cargo test",
+        "missing  sam, for a deploy from this machine: pip install aws-sam-cli==1.170.0",
+    ];
+    for line in expected {
+        assert!(said.lines().any(|found| found == line), "{line}: {said}");
+    }
+    assert!(status == 1 && said.lines().any(of_manifests), "{said}");
+
+    // What a new stack has is added. Other lines stay, with their version.
+    let (status, after, _) = run(&["doctor"], true);
+    assert!(status == 1 && !after.lines().any(of_manifests), "{after}");
+    assert!(after.contains("behind   Cargo.toml: ringfence-testing = \"0.0.9\": "), "{after}");
+    let manifest = std::fs::read_to_string(folder.path().join("Cargo.toml")).unwrap();
+    write("Cargo.toml", &manifest.replace("0.0.9", "0.1.0"));
+    assert_eq!(run(&["template"], false).0, 0);
+    write("schemas/.keep", "");
+    for (flag, file) in [("--openapi", "openapi"), ("--asyncapi", "asyncapi")] {
+        let (_, document, _) = run(&["api", flag], false);
+        write(&format!("docs/api/{file}.json"), &document);
+    }
+    // Only the tests of a stack write its locks.
+    let (status, report, _) = run(&["doctor", "--json"], true);
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let parts = report["behind"].as_array().unwrap().iter().map(|it| it["part"].as_str().unwrap());
+    let locks = ["carts", "catalog", "customers"];
+    let locks = locks.map(|it| format!("schemas/{it}.json lacks what the code has"));
+    assert_eq!((status, parts.collect::<Vec<_>>()), (1, locks.each_ref().map(|it| &**it).to_vec()));
 }

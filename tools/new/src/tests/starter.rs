@@ -1,7 +1,10 @@
 //! A new stack is the starter under its own name.
 
+use clap::{Parser, Subcommand};
+
 use super::*;
 use crate::marks::{Section, resealed, sections};
+use crate::{Arguments, Lacking, NewCommand};
 
 #[test]
 fn a_new_stack_is_the_starter_under_its_own_name_and_can_be_added_to() {
@@ -59,7 +62,7 @@ fn a_new_stack_is_the_starter_under_its_own_name_and_can_be_added_to() {
 
     let folder = tempfile::tempdir().unwrap();
     run(folder.path(), |plan| stack::add(plan, "my-shop", &source(), Auth::Iam, false)).unwrap();
-    crate::settle_lock(folder.path());
+    crate::plan::settle_lock(folder.path());
     let mut cargo = std::process::Command::new(env!("CARGO"));
     cargo.args(["update", "--workspace", "--locked", "--offline"]);
     let built = cargo.current_dir(folder.path()).output().unwrap();
@@ -109,10 +112,93 @@ fn an_empty_stack_has_nothing_of_the_example_and_can_be_added_to() {
         let left = words.iter().find(|word| path.contains(**word) || text.contains(**word));
         assert_eq!(left, None, "{path}");
     }
-    crate::settle_lock(folder.path());
+    crate::plan::settle_lock(folder.path());
     assert!(model(folder.path()).routes.iter().all(|route| route.path.starts_with("/commands")));
     run(folder.path(), |plan| context::add(plan, "rooms", Log::Dcb)).unwrap();
     run(folder.path(), |plan| slice::add(plan, "rooms", "book-room", Begins::WhenSent)).unwrap();
     let list = fs::read_to_string(folder.path().join("functions/stack/src/lib.rs")).unwrap();
     assert!(list.contains("    pub Contexts;\n    context rooms::Rooms;\n"), "{list}");
+}
+
+#[test]
+fn the_program_creates_a_stack_with_libraries_of_its_version_and_each_command_has_an_alias() {
+    let parse = |words: &[&str]| Arguments::try_parse_from([&["ringfence-new"], words].concat());
+    assert!(parse(&["new-slice", "rooms/book-room"]).unwrap().command.is_some());
+    assert!(parse(&[]).is_err());
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("new-shop");
+    let line = ["--git", "https://example.com/ringfence", root.to_str().unwrap()];
+    parse(&line).unwrap().stack.write().unwrap();
+    let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
+    let manifest = read("Cargo.toml");
+    let version = env!("CARGO_PKG_VERSION");
+    let entry = |version: &str| {
+        format!("ringfence = {{ git = \"https://example.com/ringfence\", tag = \"v{version}\" }}\n")
+    };
+    assert!(manifest.contains(&entry(version)), "{manifest}");
+    let others = || Lacking::of(&root).unwrap().other_versions().unwrap();
+    assert_eq!(others(), [""; 0]);
+    let older = manifest.replace(&entry(version), &entry("0.0.9"));
+    fs::write(root.join("Cargo.toml"), older).unwrap();
+    assert_eq!(others(), [entry("0.0.9").trim_end()]);
+
+    let aliases = read(".cargo/config.toml");
+    for command in NewCommand::augment_subcommands(clap::Command::new("")).get_subcommands() {
+        let name = command.get_name();
+        let alias = format!("{name} = \"run --bin ringfence-new -- {name}\"\n");
+        assert!(aliases.contains(&alias), "starter/.cargo/config.toml lacks {name}: {aliases}");
+    }
+}
+
+#[test]
+fn an_older_stack_gets_what_a_new_one_has_and_keeps_what_a_person_wrote() {
+    for stack in ["", "projects", "starter"] {
+        let lacking = Lacking::of(&workspace_root().join(stack)).unwrap();
+        assert_eq!(lacking.parts(), [""; 0], "{stack}");
+    }
+    let folder = new_stack();
+    assert_eq!(Lacking::of(folder.path()).unwrap().parts(), [""; 0]);
+    let own = |path: &str, from: &str, to: &str| {
+        let path = folder.path().join(path);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{}: {from}", path.display());
+        fs::write(path, text.replace(from, to)).unwrap();
+    };
+    own("Cargo.toml", "opt-level = \"s\"", "opt-level = \"z\"");
+    // Without the comments, which only a new stack has.
+    let all = || {
+        let mut all = files(folder.path());
+        all.remove("Cargo.lock");
+        let manifest = all.get_mut("functions/shop/Cargo.toml").unwrap();
+        let kept = manifest.lines().filter(|line| !line.starts_with("# "));
+        *manifest = kept.collect::<Vec<_>>().join("\n");
+        all
+    };
+    let with = all();
+
+    fs::remove_dir_all(folder.path().join("functions/tools/new")).unwrap();
+    own("Cargo.toml", ", \"functions/tools/new\"", "");
+    own("Cargo.toml", "\nringfence-new = ", "\n# ringfence-new = ");
+    let commented = fs::read_to_string(folder.path().join("Cargo.toml")).unwrap();
+    let comment = commented.lines().find(|line| line.starts_with("# ringfence-new")).unwrap();
+    own("Cargo.toml", &format!("{comment}\n"), "");
+    own("Cargo.toml", "sha2.opt-level = 1\n", "");
+    own(".cargo/config.toml", "new-view = \"run --bin ringfence-new -- new-view\"\n", "");
+    let manifest = fs::read_to_string(folder.path().join("functions/shop/Cargo.toml")).unwrap();
+    let begin = manifest.find("[dev-dependencies]").unwrap();
+    let end = manifest.find("[[bin]]").unwrap();
+    own("functions/shop/Cargo.toml", &manifest[begin..end], "");
+
+    let lacking = Lacking::of(folder.path()).unwrap();
+    let expected = [
+        "functions/tools/new: the program of `cargo new-…`",
+        ".cargo/config.toml: new-view in [alias]",
+        "Cargo.toml: ringfence-new in [workspace.dependencies]",
+        "Cargo.toml: sha2.opt-level in [profile.dev.package]",
+        "functions/shop/Cargo.toml: ringfence-testing in [dev-dependencies]",
+    ];
+    assert_eq!(lacking.parts(), expected);
+    lacking.write().unwrap();
+    assert_eq!(all(), with);
+    assert_eq!(Lacking::of(folder.path()).unwrap().parts(), [""; 0]);
 }

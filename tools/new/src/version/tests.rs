@@ -223,7 +223,7 @@ fn a_version_that_can_not_begin_is_refused_with_the_way_out() {
                 2,
                 "RoomBooked",
             ),
-            "booked.rs: RoomBooked still writes version 1: `cargo ringfence new-version rooms/RoomBooked --write` lets it \
+            "booked.rs: RoomBooked still writes version 1: `cargo new-version rooms/RoomBooked --write` lets it \
              write version 2",
         ),
         (

@@ -48,7 +48,7 @@ impl View for Orders {
 }
 
 #[test]
-fn an_order_is_shipped_after_it_was_taken() {
+fn an_order_of_the_shop_is_shipped_after_it_was_taken() {
     use crate::{OrderShipped, OrderTaken};
     use ringfence::view::kit::given;
 

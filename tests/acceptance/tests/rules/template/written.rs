@@ -338,21 +338,21 @@ fn a_reactor_has_the_parameters_the_variables_and_the_condition_of_its_effects()
 
 #[derive(clap::Parser)]
 struct New {
-    #[command(subcommand)]
-    command: ringfence_new::NewCommand,
+    #[command(flatten)]
+    stack: ringfence_new::NewStack,
 }
 
-/// `ringfence new` has no list to write a template from, so it changes the text of the starter's template.
+/// `ringfence-new` has no list to write a template from, so it changes the text of the starter's template.
 #[test]
 fn a_new_stack_has_the_template_that_is_written_for_it() {
     let (starter, empty) = (starter().stack, Stack::of::<Empty>().unwrap());
     for (auth, is_empty) in [("iam", false), ("jwt", false), ("iam", true), ("jwt", true)] {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("my-shop");
-        let mut arguments = vec!["ringfence", "new", root.to_str().unwrap(), "--auth", auth];
+        let mut arguments = vec!["ringfence-new", root.to_str().unwrap(), "--auth", auth];
         arguments.extend(is_empty.then_some("--empty"));
-        let New { command } = clap::Parser::parse_from(arguments);
-        command.run().unwrap();
+        let New { stack: new } = clap::Parser::parse_from(arguments);
+        new.write().unwrap();
         let text = fs::read_to_string(root.join("template.yaml")).unwrap();
         let stack = if is_empty { &empty } else { &starter };
         let fresh = written(&text, stack, &StackPlace::of(&root), None).unwrap();

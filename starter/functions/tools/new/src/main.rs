@@ -1,0 +1,3 @@
+fn main() -> std::process::ExitCode {
+    ringfence_new::main()
+}
