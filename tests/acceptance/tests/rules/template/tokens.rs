@@ -71,7 +71,7 @@ fn a_new_stack_with_tokens_is_as_the_command_writes_it_and_another_issuer_needs_
     assert!(of_own["Resources"].to_string().contains("AuthorizationScopes"));
 
     // Cognito can't give this scope, and another issuer can.
-    stack.contexts[0].slices[0].scopes = &["admin"];
+    stack.contexts[0].slices[0].scopes = Some(&["admin"]);
     let error = written(&new, &stack, &place, None).unwrap_err().to_string();
     assert!(error.contains("the scope admin: a user pool gives scopes of the form"), "{error}");
     written(&own, &stack, &place, None).unwrap();
