@@ -1,4 +1,5 @@
-//! The types of events in a source, the next version of one, and the end of its write of an older one. `syn` finds the place of each part. Everything else
+//! The types of events in a source, the next version of one, and the version that it writes. `syn` finds the place of
+//! each part. Everything else
 //! that a person wrote stays as it is.
 
 use std::ops::Range;
