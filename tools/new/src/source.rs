@@ -1,4 +1,5 @@
-//! A source, the types of events in it, the next version of one, and the end of its write of an older one. `syn` finds the place of each part. Everything else
+//! A source, the types of events in it, the next version of one, and the version that it writes. `syn` finds the place of
+//! each part. Everything else
 //! that a person wrote stays as it is.
 
 use std::ops::Range;

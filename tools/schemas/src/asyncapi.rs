@@ -76,8 +76,10 @@ fn message(
     if newest.is_some_and(|newest| *newest > 1) {
         summary += &format!(", version {version}");
     }
-    if event.retired || newest != Some(&version) {
+    if event.retired || version < event.written() {
         summary += "; no slice writes it any more";
+    } else if version > event.written() {
+        summary += "; no slice writes it yet";
     }
     let mut data = open(locked.shape.schema());
     data["examples"] = locked.samples.clone().into();

@@ -17,7 +17,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence_core::Catalog;
 use ringfence_stack::Stack;
 
 use crate::finding::Finding;
@@ -182,7 +181,7 @@ impl Gate<'_> {
     /// A type that was not released; `None` if the lock lacks one of its earlier versions.
     fn new_type(&mut self, name: &str, now: &LockedType) -> Option<LockedType> {
         if let Some(missing) = missing(&LockedType::default(), now) {
-            self.findings.push(words::version_missing(self.context, name, missing, newest(now)));
+            self.findings.push(words::version_missing(self.context, name, missing, now.newest()));
             return None;
         }
         Some(self.is_new(&format!("the type {name}"), now))
@@ -199,7 +198,12 @@ impl Gate<'_> {
             self.grows(&format!("the type {name}"), vec![change.to_owned()], Vec::new());
             grown.retired = now.retired;
         }
-        let (known, newest) = (newest(was), newest(now));
+        if was.write != now.write {
+            let change = format!("is written in version {}", now.written());
+            self.grows(&format!("the type {name}"), vec![change], Vec::new());
+            grown.write = now.write;
+        }
+        let (known, newest) = (was.newest(), now.newest());
         if newest < known {
             self.findings.push(words::version_gone(self.context, name, known, newest));
         } else if let Some(missing) = missing(was, now) {
@@ -276,44 +280,29 @@ impl Gate<'_> {
     }
 }
 
-/// The number of the newest version.
-fn newest(of: &LockedType) -> u32 {
-    of.versions.keys().last().copied().unwrap_or_default()
-}
-
 /// The first version below the newest one of the code that both locks lack.
 fn missing(was: &LockedType, now: &LockedType) -> Option<u32> {
     let is_missing =
         |number: &u32| !was.versions.contains_key(number) && !now.versions.contains_key(number);
-    (1..newest(now)).find(is_missing)
+    (1..now.newest()).find(is_missing)
 }
 
-/// Findings about versions that the code writes now and a base does not know.
-#[must_use]
-pub fn written_unread(stack: &Stack, context: &str, base: &Lock) -> Vec<Finding> {
-    let declares = |of: &&Catalog| of.schemas().any(|it| of.context(&it.name) == Some(context));
-    let catalog = stack.catalogs.0.iter().find(declares);
-    let written = |name: &str| Some(catalog?.schema(name)?.written());
-    let unread = |(name, base): (&String, &LockedType)| {
-        let (written, known) = (written(name)?, newest(base));
-        // A type without a version is not released yet.
-        let is_unread = known > 0 && known < written;
-        is_unread.then(|| words::written_unread(context, name, written, known))
-    };
-    base.events.iter().filter_map(unread).collect()
-}
-
-/// Findings about events that the code writes now and the readers of a base can't read: they want two deploys. Only
-/// versions that the base has are compared; [`written_unread`] finds the others. An older version that the base has
-/// and `now` lacks was taken out of the file.
+/// Findings about events that the code writes now and the readers of a base can't read: they want two deploys. Shapes
+/// are compared only in versions that the base has. An older version that the base has and `now` lacks was taken out of
+/// the file.
 #[must_use]
 pub fn forward(context: &str, base: &Lock, now: &Lock) -> Vec<Finding> {
     let mut found = Vec::new();
     for (name, now) in &now.events {
         let Some(base) = base.events.get(name) else { continue };
-        let is_lost = |number: &&u32| **number < newest(now) && !now.versions.contains_key(number);
+        let (known, written) = (base.newest(), now.written());
+        // A type without a version is not released yet.
+        if known > 0 && known < written {
+            found.push(words::written_unread(context, name, written, known));
+        }
+        let is_lost = |number: &&u32| **number < now.newest() && !now.versions.contains_key(number);
         let lost = base.versions.keys().find(is_lost);
-        found.extend(lost.map(|lost| words::version_missing(context, name, *lost, newest(now))));
+        found.extend(lost.map(|lost| words::version_missing(context, name, *lost, now.newest())));
         for (number, now) in &now.versions {
             let Some(of_base) = base.versions.get(number) else { continue };
             let unread = (1..).zip(&now.samples).find_map(|(sample, data)| {

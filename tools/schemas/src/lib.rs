@@ -49,7 +49,7 @@ pub use contract::Contract;
 pub use differences::{DifferenceKind, ShapeDifference};
 pub use finding::{Audience, Finding};
 pub use folds::changed_folds;
-pub use gate::{Comparison, check, compare, forward, written_unread};
+pub use gate::{Comparison, check, compare, forward};
 pub use histories::Histories;
 pub use lock::{Lock, LockError, LockedCommand, LockedFold, LockedTag, LockedType, LockedVersion};
 pub use page::ApiPage;

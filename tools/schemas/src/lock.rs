@@ -71,9 +71,26 @@ pub struct LockedType {
     /// Whether a fence of its partition counts the type.
     #[serde(skip_serializing_if = "is_false")]
     pub fenced: bool,
+    /// The older version that its slices still write; absent if they write the newest one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write: Option<u32>,
     /// Its versions, by their numbers. The code has only the newest one.
     #[serde(deserialize_with = "versions")]
     pub versions: BTreeMap<u32, LockedVersion>,
+}
+
+impl LockedType {
+    /// The number of the newest version; 0 if there is none.
+    #[must_use]
+    pub fn newest(&self) -> u32 {
+        self.versions.keys().last().copied().unwrap_or_default()
+    }
+
+    /// The number of the version that its slices write.
+    #[must_use]
+    pub fn written(&self) -> u32 {
+        self.write.unwrap_or_else(|| self.newest())
+    }
 }
 
 /// A tag of a type of events. It decides where events are filed.

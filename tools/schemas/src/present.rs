@@ -108,6 +108,7 @@ fn locked(schema: &EventSchema, mut shape: Shape, is_of_stream: bool) -> LockedT
         read_as_composite: schema.read_as_composite,
         read_by_type: schema.read_by_type,
         fenced: schema.fenced,
+        write: schema.write.map(|write| write.number),
         versions: BTreeMap::from([(schema.upcasts.version(), version)]),
     }
 }

@@ -194,6 +194,19 @@ fn each_version_of_a_type_is_a_message() {
     }
     assert_eq!(own("rooms.RoomBooked.2")["properties"]["data"]["examples"][0]["roomId"], "r1");
     assert_eq!(messages["rooms.RoomBooked"]["tags"][1]["name"], "public");
+    let summary = |contract: &Contract, key: &str| {
+        contract.asyncapi()["components"]["messages"][key]["summary"].as_str().unwrap().to_owned()
+    };
+    let mut reads_first = contract();
+    let rooms = reads_first.locks.get_mut("rooms").expect("it has rooms");
+    rooms.events.get_mut("RoomBooked").expect("it is written").write = Some(1);
+    for (key, newest, older) in [
+        ("rooms.RoomBooked", ", version 1; no slice writes it any more", ", version 1"),
+        ("rooms.RoomBooked.2", ", version 2", ", version 2; no slice writes it yet"),
+    ] {
+        assert!(summary(&contract(), key).ends_with(newest), "{key}");
+        assert!(summary(&reads_first, key).ends_with(older), "{key}");
+    }
     let retired = "odd/name of rooms; no slice writes it any more";
     assert_eq!(messages["rooms.odd_name"]["summary"], retired);
     assert_eq!(

@@ -189,8 +189,13 @@ pub(crate) fn boundaries(
     now: &LockedType,
     changes: Vec<String>,
 ) -> Finding {
-    let filing =
-        LockedType { versions: BTreeMap::new(), public: false, retired: false, ..now.clone() };
+    let filing = LockedType {
+        versions: BTreeMap::new(),
+        public: false,
+        retired: false,
+        write: None,
+        ..now.clone()
+    };
     let mut filing = serde_json::to_value(filing).unwrap_or_default();
     filing.as_object_mut().map(|filing| filing.remove("versions"));
     let filing = filing.to_string();

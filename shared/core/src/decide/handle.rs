@@ -34,7 +34,8 @@ pub struct Handled {
     pub repeated: bool,
     /// The boundary of each conflict, to which another command added something.
     pub conflicts: Vec<BoundaryId>,
-    /// The events that it appended, in the newest versions of their types. On a log that stores only the state, the events that led to the state.
+    /// The events that it appended, in the newest versions of their types. On a log that stores only the state, the
+    /// events that led to the state.
     pub written: Vec<NewEvent>,
 }
 

@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl<S: Slice> Case<S> {
-    /// The events of the case as the log stores them: the facts, then the events of the command. Panics if a log
-    /// would refuse one of them.
+    /// The events of the case as the log stores them, in the newest versions of their types: the facts, then the events
+    /// of the command. Panics if a log would refuse one of them.
     #[must_use]
     pub fn history(&self) -> Vec<SequencedEvent> {
         let written = |event: &NewEvent| Fact { at_ms: self.context.now_ms, event: event.clone() };

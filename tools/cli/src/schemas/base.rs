@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use ringfence_schemas::{Audience, Finding, Lock, changed_folds, compare, forward, written_unread};
+use ringfence_schemas::{Audience, Finding, Lock, changed_folds, compare, forward};
 use serde_json::{Value, json};
 
 use crate::Lists;
@@ -32,7 +32,6 @@ pub(super) fn check(base: &str, lists: &Lists, output: Output) -> Result<ExitCod
     for (context, lock) in &locks {
         let changed = changed_folds(&lists.stack, &lists.readers, context, lock);
         compared.findings.extend(changed);
-        compared.findings.extend(written_unread(&lists.stack, context, lock));
     }
     let is_well = compared.gone.is_empty() && compared.findings.is_empty();
     Ok(output.end(&compared, is_well))

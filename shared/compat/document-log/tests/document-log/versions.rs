@@ -145,7 +145,7 @@ async fn an_unfold_that_is_an_event_has_its_version<S: Store + Clone>(store: S) 
     category.transact("i", Load::Strong, &envelope, decide).await.expect("accepted");
     let known = category.query("i", Load::Strong, &envelope, |known| known.0.clone()).await;
     assert_eq!(known.expect("a state").0, ["jug for 700"]);
-    // The log of a category that writes an older version has it in both places.
+    // A category that writes an older version has it in both places.
     let careful = Category::new::<Careful>(log(store.clone()), access(), Cache::none());
     let careful = careful.expect("each event names an item");
     let decide = |_: &Known| Ok::<_, Never>(vec![newest("j")]);
