@@ -33,13 +33,14 @@ pub(crate) struct Kept {
 }
 
 #[derive(Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 struct State {
     format: u32,
     /// By table and function.
     positions: BTreeMap<String, Position>,
     queues: BTreeMap<String, Vec<Message>>,
     /// How far the stack's clock is ahead of the machine's, in milliseconds.
+    #[serde(default)]
     passed_ms: u64,
 }
 
