@@ -120,7 +120,7 @@ pub(crate) fn add_view_module(text: &str, module: &str) -> Result<Views> {
 }
 
 /// The declaration of a context or of the stack: `ringfence::context! { … }`.
-pub(crate) fn declaration<'f>(items: &'f [Item]) -> Option<&'f Macro> {
+pub(crate) fn declaration(items: &[Item]) -> Option<&Macro> {
     items.iter().find_map(|item| match item {
         Item::Macro(ItemMacro { mac, .. }) => {
             let name = &mac.path.segments.last()?.ident;
