@@ -18,7 +18,7 @@ const DRIFT: u64 = 20;
 /// A `Date` is cut to a second.
 const DATE_MS: u64 = 1_000;
 /// A request is sent again for at most this long.
-const SENT_MAX_MS: u64 = 60_000;
+const SENT_MAX_MS: u64 = 20_000;
 
 /// A mistake of a machine's clock.
 #[derive(Clone, Copy, Debug)]
