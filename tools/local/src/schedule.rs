@@ -105,7 +105,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_schedule_invokes_its_function_at_once_and_again_and_again() {
-        assert!(start(Duration::from_secs(3_600)).recv().await.is_some());
+        assert!(start(Duration::from_secs(3_600), &StackClock::default()).recv().await.is_some());
         let mut given = start(Duration::from_millis(20), &StackClock::default());
         for _ in 0..3 {
             let (function, event) = given.recv().await.expect("an invocation");

@@ -5,23 +5,16 @@ use std::fs;
 use clap::Parser;
 use ringfence_local::template::Template;
 use ringfence_local::workspace_root;
-use ringfence_new::NewCommand;
 use ringfence_template::written::{StackPlace, written};
 
-use super::written::{json_of, starter};
-
-#[derive(Parser)]
-struct Line {
-    #[command(subcommand)]
-    command: NewCommand,
-}
+use super::written::{New, json_of, starter};
 
 /// The template and the place of a new stack whose API takes tokens.
 fn with_tokens() -> (String, StackPlace) {
     let folder = tempfile::tempdir().unwrap();
     let stack = folder.path().join("my-shop");
-    let line = ["ringfence", "new", stack.to_str().unwrap(), "--auth", "jwt"];
-    Line::parse_from(line).command.run().unwrap();
+    let line = ["ringfence-new", stack.to_str().unwrap(), "--auth", "jwt"];
+    New::parse_from(line).stack.write().unwrap();
     (fs::read_to_string(stack.join("template.yaml")).unwrap(), StackPlace::of(&stack))
 }
 

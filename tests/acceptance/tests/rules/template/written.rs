@@ -337,9 +337,9 @@ fn a_reactor_has_the_parameters_the_variables_and_the_condition_of_its_effects()
 }
 
 #[derive(clap::Parser)]
-struct New {
+pub(super) struct New {
     #[command(flatten)]
-    stack: ringfence_new::NewStack,
+    pub(super) stack: ringfence_new::NewStack,
 }
 
 /// `ringfence-new` has no list to write a template from, so it changes the text of the starter's template.
