@@ -250,8 +250,8 @@ impl NewVersion {
         let Begun { number, file, lock } = version::add(&mut plan, context, name)?;
         let next = format!(
             "Next: change {name}, its upcast, its downcast and the test in {file}, and run `cargo test`. Then \
-             `UPDATE=1 cargo test` writes version {number} into {lock}. This release reads the version. A later one writes \
-             it: `cargo ringfence new-version {event} --write`.\n"
+             `UPDATE=1 cargo test` writes version {number} into {lock}. This release reads the version. A later one \
+             writes it: `cargo ringfence new-version {event} --write`.\n"
         );
         write(plan, &next)
     }

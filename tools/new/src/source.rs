@@ -1,6 +1,5 @@
 //! The types of events in a source, the next version of one, and the version that it writes. `syn` finds the place of
-//! each part. Everything else
-//! that a person wrote stays as it is.
+//! each part. Everything else that a person wrote stays as it is.
 
 use std::ops::Range;
 
@@ -184,8 +183,8 @@ impl<'t> Source<'t> {
         Ok(self.edited(edits))
     }
 
-    /// The source with a type that writes its newest version: without `#[write(…)]`, and without the downcast if nothing
-    /// else names it.
+    /// The source with a type that writes its newest version: without `#[write(…)]`, and without the downcast if
+    /// nothing else names it.
     ///
     /// # Errors
     /// The source has no such type.
