@@ -145,7 +145,7 @@ pub use model::command::{
     reaction_key,
 };
 pub use model::current::{Current, CurrentError, NewerVersion, Reads};
-pub use model::downcast::{DowncastError, WrittenVersion};
+pub use model::downcast::DowncastError;
 pub use model::event::{
     Event, EventError, EventRef, EventSchema, EventVisitor, NewEvent, SequencedEvent, TagSchema,
     Writes,
@@ -161,7 +161,7 @@ pub use model::rejection::{Never, Rejected, Rejection};
 pub use model::state::State;
 pub use model::tag::{Name, Tag, TagValue};
 pub use model::trace::{Traceparent, TraceparentError};
-pub use model::upcast::{FieldError, Fields, Upcast, UpcastError, Upcasts};
+pub use model::upcast::{FieldError, Fields, Upcast, UpcastError, Upcasts, WrittenVersion};
 pub use model::value::{ID_BYTES_MAX, Id, IdError, List, ListError, Text, TextError};
 pub use ringfence_derive::{Command, Event, Reads, Writes, value};
 pub use time::{AHEAD_MAX_MS, OwnTime, is_followed};

@@ -116,8 +116,8 @@ impl Evolved {
             _ => refused(
                 version.span(),
                 &format!(
-                    "`#[write(…)]` names an older version than the newest one, which is {newest}; without the attribute \
-                     the type writes version {newest}"
+                    "`#[write(…)]` names an older version than the newest one, which is {newest}; without the \
+                     attribute the type writes version {newest}"
                 ),
             ),
         }

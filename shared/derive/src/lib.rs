@@ -39,8 +39,8 @@
 //! | `retired` | slices can read it and not write it |
 //! | `stored_as = "OrderPlaced"` | the name of the type in the log, if the Rust type has another one |
 //!
-//! With `#[write(2 = h)]` new events are stored in the older version 2, which `h` makes of the newest payload. The first
-//! release of a version has it, so it can be rolled back.
+//! With `#[write(2 = h)]` new events are stored in the older version 2, which `h` makes of the newest payload. The
+//! first release of a version has it, so it can be rolled back.
 //!
 //! Each event of a `fenced` type costs the update of a fence, in a transaction. Use it for rare events on which many
 //! decisions elsewhere depend, such as an event that a product is sold.

@@ -210,11 +210,7 @@ impl NewStack {
         );
         let mut plan = Plan::new(folder.clone());
         stack::add(&mut plan, &name, source, *auth, *empty)?;
-        let first = if *empty {
-            "`cargo new-context <context> --log dcb`"
-        } else {
-            "`cargo test`"
-        };
+        let first = if *empty { "`cargo new-context <context> --log dcb`" } else { "`cargo test`" };
         let next = format!("Next, in {}: {first} or `cargo local`.\n", found.display());
         let written = write(plan, &next)?;
         Ok(match source.target()? {
@@ -311,8 +307,8 @@ impl NewVersion {
         let Begun { number, file, lock } = version::add(&mut plan, context, name)?;
         let next = format!(
             "Next: change {name}, its upcast, its downcast and the test in {file}, and run `cargo test`. Then \
-             `UPDATE=1 cargo test` writes version {number} into {lock}. This release reads the version. A later one writes \
-             it: `cargo new-version {event} --write`.\n"
+             `UPDATE=1 cargo test` writes version {number} into {lock}. This release reads the version. A later one \
+             writes it: `cargo new-version {event} --write`.\n"
         );
         write(plan, &next)
     }

@@ -1,6 +1,5 @@
 //! A source, the types of events in it, the next version of one, and the version that it writes. `syn` finds the place of
-//! each part. Everything else
-//! that a person wrote stays as it is.
+//! each part. Everything else that a person wrote stays as it is.
 
 use std::ops::Range;
 
@@ -201,8 +200,8 @@ impl<'t> Source<'t> {
         Ok(apply(self.text, edits))
     }
 
-    /// The source with a type that writes its newest version: without `#[write(…)]`, and without the downcast if nothing
-    /// else names it.
+    /// The source with a type that writes its newest version: without `#[write(…)]`, and without the downcast if
+    /// nothing else names it.
     ///
     /// # Errors
     /// The source has no such type.

@@ -284,7 +284,7 @@ fn add_rooms(folder: &Path, log: Log, on: &str) {
     for file in ["views/bookings.rs", "tidy_room.rs", "mail_guest.rs", "tell_partner.rs"] {
         let source = &after[&format!("functions/rooms/src/{file}")];
         assert!(!source.contains("__"), "{source}");
-// The slice reacts to an event of another context.
+        // The slice reacts to an event of another context.
         let is_slice = file == "tidy_room.rs";
         assert_eq!(source.contains("#[stream]"), !is_slice && log != Log::Dcb, "{source}");
         let has_order = source.contains("const ORDER: Option<Lane> = Some(Lane::Partition);");

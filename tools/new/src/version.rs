@@ -1,5 +1,5 @@
-//! Begins the next version of a type of events: its number, the skeletons of its upcast and its downcast, and a test with
-//! a payload from the lock. The type still writes the version before it, until `--write` ends that.
+//! Begins the next version of a type of events: its number, the skeletons of its upcast and its downcast, and a test
+//! with a payload from the lock. The type still writes the version before it, until `--write` ends that.
 //!
 //! The lock has the shape of each released version. The next version can begin when the newest one is in the lock. A
 //! second run finds a version that is not in the lock, so it has begun already.
@@ -56,8 +56,8 @@ pub(crate) fn add(plan: &mut Plan, context: &str, event: &str) -> Result<Begun> 
     }
     if let Some(writes) = event.writes {
         bail!(
-            "{file}: {name} still writes version {writes}: `cargo new-version {context}/{name} --write` lets it \
-             write version {version}, and then the next version can begin"
+            "{file}: {name} still writes version {writes}: `cargo new-version {context}/{name} --write` lets \
+             it write version {version}, and then the next version can begin"
         );
     }
     let next = version + 1;

@@ -27,7 +27,7 @@ use crate::words::Version;
 use crate::{
     DifferenceKind, Lock, LockedCommand, LockedType, LockedVersion, Readers, ShapeDifference,
 };
-use crate::{boundaries, fold_words, folds, names, words};
+use crate::{boundaries, fold_words, folds, names, words, written_words};
 
 /// The result of the gate for a lock and the code.
 #[derive(Clone, Debug, PartialEq)]
@@ -298,7 +298,7 @@ pub fn forward(context: &str, base: &Lock, now: &Lock) -> Vec<Finding> {
         let (known, written) = (base.newest(), now.written());
         // A type without a version is not released yet.
         if known > 0 && known < written {
-            found.push(words::written_unread(context, name, written, known));
+            found.push(written_words::written_unread(context, name, written, known));
         }
         let is_lost = |number: &&u32| **number < now.newest() && !now.versions.contains_key(number);
         let lost = base.versions.keys().find(is_lost);
@@ -309,7 +309,7 @@ pub fn forward(context: &str, base: &Lock, now: &Lock) -> Vec<Finding> {
                 of_base.shape.reads(data).err().map(|why| (sample, why))
             });
             let two_deploys =
-                |unread| words::two_deploys(context, (name, *number), base.public, unread);
+                |unread| written_words::two_deploys(context, (name, *number), base.public, unread);
             found.extend(unread.map(two_deploys));
         }
     }

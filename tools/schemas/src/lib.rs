@@ -42,6 +42,7 @@ mod tags;
 mod tests;
 mod variations;
 mod words;
+mod written_words;
 
 pub use admits::Mismatch;
 pub use cases::unlike_their_shapes;

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::finding::Finding;
 use crate::variations::{Variation, variations};
-use crate::{LockedType, LockedVersion, Readers, Shape, Unreadable, words};
+use crate::{LockedType, LockedVersion, Readers, Shape, Unreadable, words, written_words};
 
 /// Ids for the streams of samples, because payloads lack them. Any type of ids takes one of these.
 const IDS: [&str; 3] = ["sample", "1", "00000000-0000-4000-8000-000000000000"];
@@ -84,7 +84,12 @@ impl<'a> Samples<'a> {
                 (Ok(made), _) => next.shape.admits(&made).err()?.to_string(),
             };
             let sample = format!("{sample}{how}");
-            Some(words::upcast_wrong(self.context, (&self.schema.name, *number), &sample, &why))
+            Some(written_words::upcast_wrong(
+                self.context,
+                (&self.schema.name, *number),
+                &sample,
+                &why,
+            ))
         })
     }
 
@@ -113,7 +118,12 @@ impl<'a> Samples<'a> {
             })
         };
         let (of, sample, why) = lost.or_else(changed)?;
-        Some(words::downcast_wrong(self.context, (&self.schema.name, of, number), &sample, &why))
+        Some(written_words::downcast_wrong(
+            self.context,
+            (&self.schema.name, of, number),
+            &sample,
+            &why,
+        ))
     }
 
     /// The readers that can't read a sample.

@@ -290,9 +290,9 @@ fn upcast(differences: &[ShapeDifference]) -> Vec<String> {
             _ if !is_field => convert,
             // An absent option is the same as null.
             Kind::MadeRequired if is_narrower(place) => {
-                format!("data.default({field:?}, serde_json::Value::Null);")
+                format!("data.default({field:?}, serde_json::Value::Null)?;")
             }
-            Kind::Added { .. } | Kind::MadeRequired => format!("data.default({field:?}, …);"),
+            Kind::Added { .. } | Kind::MadeRequired => format!("data.default({field:?}, …)?;"),
             Kind::Renamed { to } => format!("data.rename({field:?}, {to:?})?;"),
             Kind::Removed { was_optional: false } => {
                 format!("let _: serde_json::Value = data.remove({field:?})?;")
@@ -322,60 +322,6 @@ pub(crate) fn sample_wrong(
         .mend("if the sample is of a case, the type writes what it does not read")
 }
 
-/// An upcast that does not make the next version of a sample.
-pub(crate) fn upcast_wrong(
-    context: &str,
-    (name, number): (&str, u32),
-    sample: &str,
-    why: &str,
-) -> Finding {
-    let next = number + 1;
-    let change = format!("the upcast of sample {sample} does not make version {next}: {why}");
-    finding(context, format!("{name} version {number}"), vec![change])
-        .breaks(
-            Audience::Log,
-            format!("events of version {number} are stored, and nothing could read them"),
-        )
-        .mend(format!(
-            "mend the function at `{number} = …` of `#[upcast(…)]`: of a payload of version {number} it makes exactly one of \
-             version {next}, without any other field"
-        ))
-}
-
-/// A downcast that loses something of a sample, or gives its readers another value.
-pub(crate) fn downcast_wrong(
-    context: &str,
-    (name, number, written): (&str, u32, u32),
-    sample: &str,
-    why: &str,
-) -> Finding {
-    let change = format!("sample {sample} can't be written as version {written}: {why}");
-    finding(context, format!("{name} version {number}"), vec![change])
-        .breaks(
-            Audience::Log,
-            format!("new events are stored in version {written}, so they would not be what was decided"),
-        )
-        .mend(format!("mend the function of `#[write({written} = …)]`"))
-        .mend(format!(
-            "or write version {} at once: `cargo new-version {context}/{name} --write` takes `#[write(…)]` away",
-            number.max(written + 1)
-        ))
-}
-
-/// A version that is written, and that the base does not know.
-pub(crate) fn written_unread(context: &str, name: &str, written: u32, known: u32) -> Finding {
-    let change = format!("is written, and the base knows the versions up to {known}");
-    finding(context, format!("{name} version {written}"), vec![change])
-        .breaks(
-            Audience::Log,
-            "in the middle of a deploy, and after a roll-back, functions of the base leave such events waiting: commands \
-             that read them get 503, and views stop",
-        )
-        .mend(format!(
-            "take two deploys: the first one reads version {written}, and writes version {known} by `#[write({known} = …)]`"
-        ))
-}
-
 /// A reader that can't read a sample.
 pub(crate) fn unread(
     context: &str,
@@ -401,23 +347,4 @@ pub(crate) fn unread(
         }
         Audience::Log | Audience::Http | Audience::Rows => found,
     }
-}
-
-/// A sample that a reader of the base can't read.
-pub(crate) fn two_deploys(
-    context: &str,
-    (name, number): (&str, u32),
-    is_public: bool,
-    (sample, why): (usize, Mismatch),
-) -> Finding {
-    let change = format!("the base can't read sample {sample}: {why}");
-    let found = finding(context, format!("{name} version {number}"), vec![change]).breaks(
-        Audience::Log,
-        "in the middle of a deploy, and after a roll-back, functions of the base fail on such events",
-    );
-    let found = match is_public {
-        true => found.breaks(Audience::Bus, "consumers outside of the stack fail on them, too"),
-        false => found,
-    };
-    found.mend("take two deploys: first what reads it, then what writes it")
 }

@@ -18,14 +18,16 @@ pub fn check_api<M: Members>() {
     let stale = contract.stale_documents(&root);
     let stale = stale.unwrap_or_else(|error| fail("the stack", error));
     if !written::is_asked() {
-        let line = |path| format!("{path} is not what the stack has: `UPDATE=1 cargo test` mends it");
+        let line =
+            |path| format!("{path} is not what the stack has: `UPDATE=1 cargo test` mends it");
         return check_none(&stale.into_iter().map(|(path, _)| line(path)).collect::<Vec<_>>());
     }
     for (path, text) in stale {
         let file = root.join(&path);
         let mended = match text {
-            Some(text) => fs::create_dir_all(root.join(Contract::FOLDER))
-                .and_then(|()| fs::write(file, text)),
+            Some(text) => {
+                fs::create_dir_all(root.join(Contract::FOLDER)).and_then(|()| fs::write(file, text))
+            }
             None => fs::remove_file(file),
         };
         mended.unwrap_or_else(|error| fail(path, error));

@@ -59,7 +59,10 @@ pub(crate) fn commands<M: Members>() -> BTreeMap<&'static str, CommandSample> {
             let has_route = S::CALLERS != Callers::Nobody;
             let refused: Refused =
                 |command| read::<S>(command, &Issuers::default(), &Clock::fixed(0)).err();
-            self.0.insert(S::NAME, CommandSample { context: S::Context::NAME, has_route, of_case, refused });
+            self.0.insert(
+                S::NAME,
+                CommandSample { context: S::Context::NAME, has_route, of_case, refused },
+            );
         }
     }
 

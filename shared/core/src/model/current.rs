@@ -8,7 +8,7 @@ use std::ops::Deref;
 
 use serde_json::Value;
 
-use crate::{SequencedEvent, UpcastError, Upcasts};
+use crate::{NewEvent, SequencedEvent, UpcastError, Upcasts};
 
 /// An event whose payload has the newest version that the catalog knows for its type. It can be decoded as its event
 /// type. Only [`Catalog::current`](crate::Catalog::current), [`Catalogs::current`](crate::Catalogs::current) and
@@ -29,6 +29,14 @@ impl<E: Clone> Current<'_, E> {
     #[must_use]
     pub fn into_event(self) -> E {
         self.0.into_owned()
+    }
+}
+
+/// The event without its place.
+impl From<Current<'_>> for NewEvent {
+    fn from(event: Current<'_>) -> Self {
+        let event = event.into_event();
+        Self { event_type: event.event_type.into(), tags: event.tags, data: event.data }
     }
 }
 

@@ -5,26 +5,8 @@
 
 use serde_json::Value;
 
-use super::upcast::{Upcast, fields};
+use super::upcast::{WrittenVersion, fields};
 use crate::{EventSchema, Name};
-
-/// The older version in which new events of a type are stored.
-#[derive(Clone, Copy, Debug)]
-pub struct WrittenVersion {
-    /// Its number.
-    pub number: u32,
-    /// Converts a payload of the newest version to this one. It is pure, and the upcasts make the same payload again.
-    pub downcast: Upcast,
-}
-
-/// Two values are equal if they have the same number, because addresses of functions can't be compared.
-impl PartialEq for WrittenVersion {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for WrittenVersion {}
 
 impl EventSchema {
     /// The version in which new events are stored.
@@ -47,8 +29,8 @@ impl EventSchema {
         match other_field(&data, &again) {
             None => Ok((number, older)),
             Some(field) => Err(self.failed(format_args!(
-                "field `{field}` is lost. Readers skip fields that they do not know: let the downcast leave its value in \
-                 the payload, and the upcast take it from there"
+                "field `{field}` is lost. Readers skip fields that they do not know: let the downcast leave its value \
+                 in the payload, and the upcast take it from there"
             ))),
         }
     }
@@ -121,7 +103,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{FieldError, Fields, Upcasts};
+    use crate::{FieldError, Fields, Upcast, Upcasts};
 
     /// Version 1 has a price in euros and a note. Version 2 has cents and a payer.
     fn schema(downcast: Upcast) -> EventSchema {

@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
-    BoundaryId, CommandRecord, Current, Metadata, Name, Place, Tag, Upcasts, WrittenVersion,
+    BoundaryId, CommandRecord, Metadata, Name, Place, Tag, Upcasts, WrittenVersion,
     model::tag::distinct, rfc3339,
 };
 
@@ -124,14 +124,6 @@ impl EventSchema {
                 fields.remove(key);
             }
         }
-    }
-}
-
-/// The event without its place.
-impl From<Current<'_>> for NewEvent {
-    fn from(event: Current<'_>) -> Self {
-        let event = event.into_event();
-        Self { event_type: event.event_type.into(), tags: event.tags, data: event.data }
     }
 }
 

@@ -77,6 +77,24 @@ impl Hash for Upcasts {
     }
 }
 
+/// The older version in which new events of a type are stored.
+#[derive(Clone, Copy, Debug)]
+pub struct WrittenVersion {
+    /// Its number.
+    pub number: u32,
+    /// Converts a payload of the newest version to this one. It is pure, and the upcasts make the same payload again.
+    pub downcast: Upcast,
+}
+
+/// Two values are equal if they have the same number, because addresses of functions can't be compared.
+impl PartialEq for WrittenVersion {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for WrittenVersion {}
+
 /// The fields of a payload by their JSON names, during an upcast or a downcast.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fields(pub(super) Map<String, Value>);

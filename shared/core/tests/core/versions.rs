@@ -141,8 +141,8 @@ fn a_program_that_writes_an_older_version_has_the_state_of_what_is_stored() {
     assert_eq!(stored, [(2, json!(1)), (2, json!(2))]);
     // The older version has whole euros.
     let error = add(250).unwrap_err();
-    let text = "ItemAdded can't be written as version 2: field `cents` is lost. Readers skip fields that they do not know: \
-                let the downcast leave its value in the payload, and the upcast take it from there";
+    let text = "ItemAdded can't be written as version 2: field `cents` is lost. Readers skip fields that they do not \
+                know: let the downcast leave its value in the payload, and the upcast take it from there";
     assert_eq!(error.to_string(), text);
     assert!(matches!(error, ringfence_core::HandleError::Log(LogError::Downcast(_))), "{error:?}");
     assert_eq!(log.events().len(), 2);

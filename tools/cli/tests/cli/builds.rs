@@ -381,7 +381,8 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
             let all = of_first.into_iter().chain(of_third).chain(of_second).map(row);
             let all: Vec<_> = all.collect();
             let select = "SELECT title, cents, _version AS version FROM ItemAdded ORDER BY _id";
-            for (folder, events) in [(&stored, &all[..]), (&of_two, &all[..2]), (&of_newest, &all)] {
+            for (folder, events) in [(&stored, &all[..]), (&of_two, &all[..2]), (&of_newest, &all)]
+            {
                 assert_eq!(four.rows(folder, select).await, json!(events));
             }
             // Only this program can convert, and it does not read Parquet.

@@ -223,8 +223,8 @@ fn a_version_that_can_not_begin_is_refused_with_the_way_out() {
                 2,
                 "RoomBooked",
             ),
-            "booked.rs: RoomBooked still writes version 1: `cargo new-version rooms/RoomBooked --write` lets it \
-             write version 2",
+            "booked.rs: RoomBooked still writes version 1: `cargo new-version rooms/RoomBooked --write` lets \
+             it write version 2",
         ),
         (
             refused(&format!("{EVENT}\nfn room_booked_2_to_1() {{}}\n"), 1, "RoomBooked"),
