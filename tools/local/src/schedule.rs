@@ -99,8 +99,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_schedule_invokes_its_function_at_once_and_again_and_again() {
-        assert!(start(Duration::from_secs(3_600)).recv().await.is_some());
+    async fn a_schedule_invokes_its_function_again_and_again() {
         let mut given = start(Duration::from_millis(20));
         for _ in 0..3 {
             let (function, event) = given.recv().await.expect("an invocation");
