@@ -104,8 +104,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_schedule_invokes_its_function_at_once_and_again_and_again() {
-        assert!(start(Duration::from_secs(3_600), &StackClock::default()).recv().await.is_some());
+    async fn a_schedule_invokes_its_function_again_and_again() {
         let mut given = start(Duration::from_millis(20), &StackClock::default());
         for _ in 0..3 {
             let (function, event) = given.recv().await.expect("an invocation");
@@ -120,8 +119,7 @@ mod tests {
         const DAY: Duration = Duration::from_hours(24);
         let clock = StackClock::default();
         let mut given = start(DAY, &clock);
-        // It waits for its first time.
-        tokio::task::yield_now().await;
+        given.recv().await.expect("it begins at once");
         clock.pass(2 * 86_400_000).expect("within a hundred years");
         let (_, event) = given.recv().await.expect("an invocation");
         let time: DateTime<Utc> = event["time"].as_str().expect("a text").parse().expect("a time");

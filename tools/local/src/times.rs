@@ -122,6 +122,9 @@ mod tests {
 
     #[test]
     fn rates_and_crons_have_the_times_that_eventbridge_gives_them() {
+        // A rate begins at once.
+        let now = time("2024-06-23T00:00");
+        assert_eq!(Times::Rate(Duration::from_secs(60)).first(now), Some(now));
         check("rate(1 minute)", &["2024-06-23T00:01", "2024-06-23T00:02"]);
         check("rate(5 minutes)", &["2024-06-23T00:05", "2024-06-23T00:10"]);
         check("rate(2 hours)", &["2024-06-23T02:00", "2024-06-23T04:00"]);
