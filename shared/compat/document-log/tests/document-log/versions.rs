@@ -163,7 +163,10 @@ async fn an_unfold_that_is_an_event_has_its_version<S: Store + Clone>(store: S) 
     }
     let lossy = || ItemAdded { item_id: "j".to_owned(), title: "jug".to_owned(), cents: 750 };
     let decide = |_: &Known| Ok::<_, Never>(vec![lossy().into()]);
-    let refused = careful.transact("j", Load::Strong, &envelope, decide).await.unwrap_err();
+    let refused = careful
+        .transact("j", Load::Strong, &envelope, decide)
+        .await
+        .expect_err("750 cents are no euros");
     assert!(matches!(&refused, DocumentError::Unencodable { .. }), "{refused:?}");
 }
 
