@@ -9,6 +9,7 @@ mod console_slices;
 mod console_views;
 mod data;
 mod data_lines;
+mod deployed;
 mod feed;
 mod fences;
 mod flags;
