@@ -93,7 +93,6 @@ impl Functions {
             let most = definition.concurrency_max.unwrap_or(CONCURRENCY_MAX).min(CONCURRENCY_MAX);
             let running = Running {
                 timeout: definition.timeout,
-                clock: clock.clone(),
                 invocations: Arc::default(),
                 binary: program.binary.clone(),
                 most,
