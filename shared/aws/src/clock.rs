@@ -109,9 +109,11 @@ impl Clock {
         self.machine_ms().saturating_add_signed(ahead_ms)
     }
 
-    /// The time by the machine's clock alone, in milliseconds since the Unix epoch.
+    /// The time by the machine's clock alone, in milliseconds since the Unix epoch. Deadlines of work are in this time:
+    /// Lambda sets them by the machine's clock, and an answer that sets [`Clock::now_ms`] right must not move them.
+    #[must_use]
     #[allow(clippy::disallowed_methods, reason = "the one module that may")]
-    pub(crate) fn machine_ms(&self) -> u64 {
+    pub fn machine_ms(&self) -> u64 {
         match &self.fixed_ms {
             Some(fixed) => fixed.load(Ordering::SeqCst).saturating_add(self.passed_ms()),
             // A time before 1970 counts as 0, and one after the year 584,542,016 as the greatest number.
@@ -207,6 +209,8 @@ pub fn ms_of_rfc3339(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use ringfence_core::Envelope;
+
     use super::*;
 
     #[test]
@@ -277,6 +281,16 @@ mod tests {
         for extreme in [i64::MIN, i64::MAX] {
             ahead.hear(0, u64::MAX, extreme);
         }
+    }
+
+    #[test]
+    fn an_answer_does_not_move_deadlines() {
+        let clock = Clock::fixed(5_000).of_machine();
+        clock.ahead().expect("it is a machine's").hear(5_000, 5_000, 100);
+        assert_eq!((clock.now_ms(), clock.machine_ms()), (100_000, 5_000));
+        let envelope = Envelope { deadline_ms: Some(5_700), ..Envelope::default() };
+        let left = crate::Retry::of(&envelope, &clock).left().expect("it has a deadline");
+        assert!(left > Duration::ZERO && left <= Duration::from_millis(700), "{left:?}");
     }
 
     #[test]

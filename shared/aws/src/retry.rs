@@ -41,7 +41,7 @@ impl Retry {
         match envelope.deadline_ms {
             None => retry,
             Some(deadline_ms) => {
-                let left_ms = deadline_ms.saturating_sub(clock.now_ms());
+                let left_ms = deadline_ms.saturating_sub(clock.machine_ms());
                 retry.within(Duration::from_millis(left_ms))
             }
         }

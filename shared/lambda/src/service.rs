@@ -68,7 +68,7 @@ async fn serve<S: Service>(of: S::Of) -> Result<(), Error> {
 /// deadlines in the past, which do not count: then the work may take the time `default`.
 fn call(event: LambdaEvent<Value>, clock: &Clock, reserve: Duration, default: Duration) -> Call {
     let (payload, context) = event.into_parts();
-    let left = Duration::from_millis(context.deadline.saturating_sub(clock.now_ms()));
+    let left = Duration::from_millis(context.deadline.saturating_sub(clock.machine_ms()));
     let time = if left.is_zero() { default } else { left.saturating_sub(reserve) };
     let function = context.env_config.function_name.clone();
     Call { payload, request_id: context.request_id, function, time }

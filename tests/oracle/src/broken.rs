@@ -69,7 +69,7 @@ impl<L: EventLog> EventLog for Broken<L> {
             let seen = append.seen.filter(|_| !self.is(Mutant::NoCondition));
             let record = append.record.filter(|_| !self.is(Mutant::NoItem));
             // Enough for one attempt, seldom for two.
-            let soon = self.clock.now_ms() + 2 * LATENCY_MAX_MS;
+            let soon = self.clock.machine_ms() + 2 * LATENCY_MAX_MS;
             let hurried = Envelope { deadline_ms: Some(soon), ..append.envelope.clone() };
             let hurries = self.is(Mutant::DecidesAgain);
             let envelope = if hurries { &hurried } else { append.envelope };

@@ -113,7 +113,7 @@ impl Schedule {
         };
         let mut kinds = BTreeSet::from(Kind::ALL);
         if subject == Subject::Clocks {
-            // A clock that is set right during a command moves its deadline.
+            // Deadlines are by the machine's clock alone, so its mistakes do not move them.
             kinds.remove(&Kind::Deadline);
         }
         Self { subject, seed, jobs: (0..jobs).collect(), kinds }

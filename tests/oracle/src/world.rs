@@ -158,7 +158,7 @@ impl World {
                 None
             }
         };
-        let deadline_ms = deadlines.then(|| writer.clock.now_ms() + budget);
+        let deadline_ms = deadlines.then(|| writer.clock.machine_ms() + budget);
         let cause_ms = random.chance(30).then(|| self.weather.newest()).flatten();
         let envelope = Envelope {
             metadata: metadata(job),
@@ -177,7 +177,7 @@ impl World {
             Some(ms) => timeout(Duration::from_millis(ms), handled).await.ok(),
         };
         self.weather.note(format!("{caller:?} ends: {result:?}"));
-        let late_ms = deadline_ms.map_or(0, |ms| writer.clock.now_ms().saturating_sub(ms));
+        let late_ms = deadline_ms.map_or(0, |ms| writer.clock.machine_ms().saturating_sub(ms));
         End { job: job.number, copy, cause_ms, late_ms, result }
     }
 

@@ -49,13 +49,12 @@ async fn pass_on(State((client, url, functions)): State<Server>, mut request: Re
     };
     *request.uri_mut() = uri;
     *request.version_mut() = Version::HTTP_11;
-    match client.request(request).await {
-        Ok(mut answer) => {
-            let date = functions.clock().now().format("%a, %d %b %Y %H:%M:%S GMT").to_string();
-            let date = HeaderValue::try_from(date).expect("a date is a header");
-            answer.headers_mut().insert(DATE, date);
-            answer.into_response()
-        }
+    let mut answer = match client.request(request).await {
+        Ok(answer) => answer.into_response(),
         Err(_) => StatusCode::BAD_GATEWAY.into_response(),
-    }
+    };
+    let date = functions.clock().now().format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    let date = HeaderValue::try_from(date).expect("a date is a header");
+    answer.headers_mut().insert(DATE, date);
+    answer
 }

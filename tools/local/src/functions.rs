@@ -16,7 +16,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{
     process::Command,
-    sync::{Semaphore, watch},
+    sync::{Mutex, Semaphore, watch},
     task::JoinSet,
     time::sleep,
 };
@@ -43,6 +43,8 @@ pub struct Functions {
     endpoint: String,
     functions: Arc<ByName>,
     clock: StackClock,
+    /// Two that let time pass would wait for each other's functions.
+    passing: Mutex<()>,
     _tasks: JoinSet<()>,
     _kept: TempDir,
 }
@@ -93,7 +95,6 @@ impl Functions {
             let most = definition.concurrency_max.unwrap_or(CONCURRENCY_MAX).min(CONCURRENCY_MAX);
             let running = Running {
                 timeout: definition.timeout,
-                clock: clock.clone(),
                 invocations: Arc::default(),
                 binary: program.binary.clone(),
                 most,
@@ -106,7 +107,14 @@ impl Functions {
         }
         let functions = Arc::new(functions);
         port::serve(&mut tasks, listener, runtime::router(functions.clone()));
-        Ok(Self { endpoint, functions, clock, _tasks: tasks, _kept: kept })
+        Ok(Self {
+            endpoint,
+            functions,
+            clock,
+            passing: Mutex::default(),
+            _tasks: tasks,
+            _kept: kept,
+        })
     }
 
     /// The URL of the Lambda invoke API.
@@ -123,6 +131,7 @@ impl Functions {
     /// Lets time pass, in milliseconds, once no function is under way: a jump of the clock would end the function's
     /// leases.
     pub(crate) async fn pass_time(&self, ms: u64) -> Result<()> {
+        let _turn = self.passing.lock().await;
         let all = |running: &Running| u32::try_from(running.most).unwrap_or(u32::MAX);
         let places = self.functions.values().map(|running| running.free.acquire_many(all(running)));
         let _places = join_all(places).await;

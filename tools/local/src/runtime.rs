@@ -26,7 +26,6 @@ use tokio::{
 use crate::{
     clock,
     invoke::{InvokeError, PAYLOAD_BYTES_MAX},
-    stack_clock::StackClock,
     template::{ACCOUNT, REGION},
 };
 
@@ -36,7 +35,6 @@ const START_MAX: Duration = Duration::from_secs(60);
 /// A function with its processes.
 pub(crate) struct Running {
     pub(crate) timeout: Duration,
-    pub(crate) clock: StackClock,
     pub(crate) invocations: Arc<Invocations>,
     pub(crate) binary: PathBuf,
     /// The most invocations at once. Further ones wait, whereas AWS refuses them.
@@ -239,7 +237,8 @@ async fn next(
     let Some((id, payload)) = running.invocations.next(process).await else {
         return StatusCode::GONE.into_response();
     };
-    let deadline = running.clock.now() + running.timeout;
+    // As on AWS it is by the machine's clock, and not by the stack's.
+    let deadline = clock::now() + running.timeout;
     let arn = format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{function}");
     let headers = [
         ("content-type", "application/json".to_owned()),

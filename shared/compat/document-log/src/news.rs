@@ -29,7 +29,7 @@ pub(crate) async fn news(
     retry: Retry,
 ) -> Result<Found, StreamError> {
     let left_ms = retry.left().map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
-    let deadline_ms = left_ms.map(|left| log.clock.now_ms().saturating_add(left));
+    let deadline_ms = left_ms.map(|left| log.clock.machine_ms().saturating_add(left));
     let envelope = Envelope { deadline_ms, ..Envelope::default() };
     let wanted = LogKind::Documents.slot_after(after);
     let mut attempts = retry.attempts_max(LOOKS_MAX).start();

@@ -47,7 +47,7 @@ pub struct Envelope {
     pub idempotency_key: Option<String>,
     /// The time of the event that caused the command, in milliseconds since 1970. The command's events are later.
     pub cause_ms: Option<u64>,
-    /// When to give up, in milliseconds since 1970. With `None`, the log's own limits decide.
+    /// When to give up, in milliseconds since 1970 by the machine's clock. With `None`, the log's own limits decide.
     pub deadline_ms: Option<u64>,
 }
 

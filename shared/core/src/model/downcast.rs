@@ -26,11 +26,17 @@ impl EventSchema {
         let older = fields(data.clone()).and_then(downcast).map_err(|why| self.failed(why))?;
         let older = Value::Object(older.0);
         let again = self.newest(older.clone())?;
-        match other_field(&data, &again) {
-            None => Ok((number, older)),
-            Some(field) => Err(self.failed(format_args!(
+        if let Some(field) = other_field(&data, &[&again]) {
+            return Err(self.failed(format_args!(
                 "field `{field}` is lost. Readers skip fields that they do not know: let the downcast leave its value \
                  in the payload, and the upcast take it from there"
+            )));
+        }
+        // What is left of the older version may have any value.
+        match other_field(&again, &[&older, &data]) {
+            None => Ok((number, older)),
+            Some(field) => Err(self.failed(format_args!(
+                "the upcasts make a field `{field}`, which the event does not have: let the downcast set it to null"
             ))),
         }
     }
@@ -54,7 +60,7 @@ impl EventSchema {
             fields.retain(|name, _| is_known(name));
         }
         // A field that the newest version does not have may have any value.
-        match other_field(&newest, &self.newest(again)?) {
+        match other_field(&newest, &[&self.newest(again)?]) {
             None => Ok(()),
             Some(field) => Err(self.failed(format_args!(
                 "after an upcast and the downcast, readers of version {} see another `{field}`",
@@ -75,10 +81,12 @@ impl EventSchema {
     }
 }
 
-/// The first field of a payload that has another value in a second one. A missing field is the same as null.
-fn other_field<'a>(first: &'a Value, second: &Value) -> Option<&'a str> {
-    let differs = |(name, value): &(&String, &Value)| !is_same(value, &second[name.as_str()]);
-    Some(first.as_object()?.iter().find(differs)?.0)
+/// The first field of a payload that has another value in each of the others. A missing field is the same as null.
+fn other_field<'a>(payload: &'a Value, others: &[&Value]) -> Option<&'a str> {
+    let differs = |(name, value): &(&String, &Value)| {
+        others.iter().all(|other| !is_same(value, &other[name.as_str()]))
+    };
+    Some(payload.as_object()?.iter().find(differs)?.0)
 }
 
 fn is_same(first: &Value, second: &Value) -> bool {
@@ -161,6 +169,9 @@ mod tests {
         assert_eq!(stored(whole, data(400, "nobody")), Ok((1, older.clone())));
         kept.as_object_mut().unwrap().extend(older.as_object().unwrap().clone());
         assert_eq!(stored(beside, data(450, "Ada")), Ok((1, kept)));
+        // A payer that the event does not have would have a name after the upcast.
+        let why = "the upcasts make a field `payer`, which the event does not have: let the downcast set it to null";
+        assert_eq!(stored(whole, json!({ "cents": 400 })), Err(why.to_owned()));
         let fails = stored(whole, json!({ "payer": "Ada" }));
         assert_eq!(fails, Err("field `cents` is missing".to_owned()));
         let fails = stored(Ok, data(400, "Ada")).unwrap_err();

@@ -212,7 +212,7 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         let Some(deadline_ms) = envelope.deadline_ms else {
             return work.await;
         };
-        let left = Duration::from_millis(deadline_ms.saturating_sub(self.clock.now_ms()));
+        let left = Duration::from_millis(deadline_ms.saturating_sub(self.clock.machine_ms()));
         tokio::time::timeout(left, work).await.unwrap_or_else(|late| {
             Err(StoreError::OutcomeUnknown { attempts: 1, source: late.into() }.into())
         })
@@ -234,7 +234,7 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         let deadline_ms = self.deadline_ms(lambda);
         for (key, command) in commands {
             if first.is_none()
-                && deadline_ms.is_some_and(|until_ms| !has_time(self.clock.now_ms(), until_ms))
+                && deadline_ms.is_some_and(|until_ms| !has_time(self.clock.machine_ms(), until_ms))
             {
                 failed = failed.or_else(|| Some(no_time()));
                 break;
@@ -261,7 +261,7 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
     /// The deadline for the answers of an invocation that begins now.
     fn deadline_ms(&self, lambda: &Lambda) -> Option<u64> {
         // Emulators of the runtime send deadlines that are long past, which do not count.
-        let deadline = Some(lambda.deadline).filter(|deadline| *deadline > self.clock.now_ms());
+        let deadline = Some(lambda.deadline).filter(|deadline| *deadline > self.clock.machine_ms());
         deadline.map(|deadline| deadline.saturating_sub(ANSWER_MS))
     }
 }

@@ -88,7 +88,8 @@ impl Hosted {
         self.0.take(request, issuers)
     }
 
-    /// Carries out a command before a time in milliseconds since 1970. Returns the answer of the slice's function.
+    /// Carries out a command before a time in milliseconds since 1970 by the machine's clock. Returns the answer of the
+    /// slice's function.
     ///
     /// # Errors
     /// The problem that the slice's function would answer.

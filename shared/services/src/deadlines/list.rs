@@ -91,10 +91,9 @@ impl<D: Due, L: OnLog<D>> Fire for Of<D, L> {
         let fired = async move {
             let row: DueRow<D::Row> = serde_json::from_value(row).map_err(|error| chain(&error))?;
             let command = D::command(id, &row.row).map_err(|error| chain(&*error))?;
-            let now_ms = self.clock.now_ms();
-            let mut envelope = row.envelope::<D>(id, now_ms);
+            let mut envelope = row.envelope::<D>(id, self.clock.now_ms());
             let time_ms = u64::try_from(COMMAND_TIME.as_millis()).unwrap_or(u64::MAX);
-            envelope.deadline_ms = Some(now_ms.saturating_add(time_ms));
+            envelope.deadline_ms = Some(self.clock.machine_ms().saturating_add(time_ms));
             let handled = timeout(COMMAND_TIME, self.on.handle(&command, &envelope)).await;
             let handled = handled.map_err(|_| "it took too long".to_owned())?;
             let handled = handled.map_err(|error| chain(&error))?;

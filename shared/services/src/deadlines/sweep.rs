@@ -68,7 +68,7 @@ struct OfDue<'a> {
     live: Generation,
     /// Rows that are due up to this time are taken, in milliseconds since 1970.
     until_ms: u64,
-    /// When the sweep ends, in milliseconds since 1970.
+    /// When the sweep ends, in milliseconds since 1970 by the machine's clock.
     end_ms: u64,
     room: Room<'a>,
     swept: &'a RefCell<Swept>,
@@ -107,7 +107,7 @@ impl Sweep {
         let swept = &RefCell::new(Swept::default());
         let shared = &Semaphore::new(COMMANDS_AT_ONCE.saturating_sub(self.dues.len()));
         let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let end_ms = self.clock.now_ms().saturating_add(time_ms);
+        let end_ms = self.clock.machine_ms().saturating_add(time_ms);
         let dues = self.dues.iter().map(async |due| {
             if let Err(error) = self.due(due, Room::of_due(shared), end_ms, swept).await {
                 let (name, why) = (due.definition.name, chain(&error));
@@ -216,7 +216,7 @@ impl OfDue<'_> {
         let cause = row["cause"].as_str().unwrap_or_default().to_owned();
         let fired = {
             let _room = self.room.enter().await;
-            if !has_time(clock.now_ms(), self.end_ms) {
+            if !has_time(clock.machine_ms(), self.end_ms) {
                 self.swept.borrow_mut().unfinished = true;
                 return Ok(());
             }

@@ -34,7 +34,7 @@ pub(crate) struct Batch<'a> {
     pub(crate) queue: &'a dyn CommandQueue,
     pub(crate) clock: &'a Clock,
     pub(crate) request_id: &'a str,
-    /// When the last command must have its answer, in milliseconds since 1970.
+    /// When the last command must have its answer, in milliseconds since 1970 by the machine's clock.
     pub(crate) until_ms: u64,
 }
 
@@ -166,7 +166,7 @@ impl Batch<'_> {
 
     /// Whether a command may begin. If not, it comes again at once.
     fn check_time(&self) -> Result<(), u16> {
-        if has_time(self.clock.now_ms(), self.until_ms) { Ok(()) } else { Err(0) }
+        if has_time(self.clock.machine_ms(), self.until_ms) { Ok(()) } else { Err(0) }
     }
 
     async fn answered(&self, queued: &QueuedCommand) -> Result<Value, Problem> {

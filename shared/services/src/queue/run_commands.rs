@@ -78,7 +78,7 @@ impl Service for RunCommands {
             return Ok(json!(asked.answer(payload).await));
         }
         let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let until_ms = clock.now_ms().saturating_add(time_ms);
+        let until_ms = clock.machine_ms().saturating_add(time_ms);
         let batch = Batch { slices, answers, queue, clock, request_id, until_ms };
         Ok(delivered(batch.run(&records(&mut payload)?).await))
     }

@@ -36,6 +36,8 @@ pub(crate) struct Segment {
     pub(crate) bytes: u64,
     /// The hash of the file, in hexadecimal digits.
     pub(crate) sha256: String,
+    /// Empty if an earlier release wrote the file, which did not note them.
+    #[serde(default)]
     versions: Versions,
 }
 
@@ -131,6 +133,11 @@ impl Folder {
 }
 
 impl Segment {
+    /// Whether the list says which versions the file has.
+    pub(crate) fn has_versions(&self) -> bool {
+        !self.versions.0.is_empty()
+    }
+
     /// A type of this build that it has in another version than the newest, and the version.
     pub(crate) fn other_version(&self, lists: &Lists) -> Option<(&str, u32)> {
         self.versions.0.iter().find_map(|(name, versions)| {
@@ -282,6 +289,20 @@ mod tests {
         let mut file = written.begin().expect("a file");
         file.write_all(text.as_bytes()).expect("a disk");
         written.end(file, until(at), 1, Versions::default()).expect("a segment");
+    }
+
+    #[test]
+    fn an_export_of_an_earlier_release_is_read_and_continued() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("made");
+        write(&path, "one\n", 3);
+        let list = fs::read_to_string(path.join(LIST)).expect("a list");
+        let earlier = list.replace(",\"newest\":false", "").replace(",\"versions\":{}", "");
+        assert!(!earlier.contains("newest") && !earlier.contains("versions"), "{earlier}");
+        fs::write(path.join(LIST), earlier).expect("a disk");
+        write(&path, "two\n", 5);
+        let read = Folder::read(&path).expect("it can be read").expect("an export");
+        assert_eq!((read.segments.len(), read.segments[0].has_versions()), (2, false));
     }
 
     #[test]

@@ -43,7 +43,9 @@ pub(crate) struct Subject {
     pub(crate) from: Checkpoint,
     /// The contexts whose events it has; empty for all.
     pub(crate) contexts: BTreeSet<String>,
-    /// Whether payloads are in the newest versions of their types. Otherwise they are as they are stored.
+    /// Whether payloads are in the newest versions of their types. Otherwise they are as they are stored, as in each
+    /// export of an earlier release.
+    #[serde(default)]
     pub(crate) newest: bool,
 }
 

@@ -17,10 +17,15 @@ pub(super) fn files(folder: &Folder, lists: &Lists, copies: &Path) -> Result<Vec
     let mut files = Vec::with_capacity(folder.segments.len());
     for segment in &folder.segments {
         let mut path = folder.file(segment);
-        if let Some((name, version)) = segment.other_version(lists) {
+        let other = segment.other_version(lists);
+        if other.is_some() || !segment.has_versions() {
+            let what = match other {
+                Some((name, version)) => format!("{name} in version {version}"),
+                None => "versions that its list does not name".to_owned(),
+            };
             ensure!(
                 folder.subject.form == Form::Jsonl,
-                "{} has {name} in version {version}, and only exports to jsonl can be asked in today's version: make an \
+                "{} has {what}, and only exports to jsonl can be asked in today's version: make an \
                  export with --newest in another folder, or ask the payloads as they are stored, with --newest=false",
                 path.display()
             );
