@@ -147,7 +147,7 @@ fn without_example(path: &str, text: &str) -> Option<String> {
         "template.yaml" => EMPTY.to_owned(),
         "README.md" => {
             let text = text.split("\n## The example\n").next().unwrap_or_default();
-            text.replace("--lib shop ", "--lib rooms")
+            text.replace("cargo test -p shop", "cargo test -p rooms")
         }
         _ => text.to_owned(),
     })
@@ -184,7 +184,8 @@ fn with_tokens(template: &str, empty: bool) -> Result<String> {
     let settings = format!(
         "Metadata:\n  Ringfence: # settings of what is written below, by logical id\n    Api:\n{AUTH}\nParameters:\n"
     );
-    let pool = UserPool::of(&["shop/read", "shop/write"].into()).expect("scopes with a slash");
+    let of_stack: &[&str] = if empty { &[] } else { &["shop/read", "shop/write"] };
+    let pool = UserPool::of(&of_stack.iter().copied().collect()).expect("scopes with a slash");
     let next = "\n  # ---- The way out: the EventTopic ----\n";
     let changes = [
         (of_iam.to_owned(), AUTH_FLOW.to_owned()),
