@@ -48,7 +48,7 @@ use crate::jobs::JOBS_MAX;
 pub enum Subject {
     /// Commands on the DCB log.
     Commands,
-    /// The same, from machines whose clocks are wrong, on a store that tells its time.
+    /// The same, from machines with wrong clocks, on a store whose answers have its time.
     Clocks,
     /// Events that a reactor or an ordered automation handles lane by lane.
     Lanes,
@@ -113,7 +113,7 @@ impl Schedule {
         };
         let mut kinds = BTreeSet::from(Kind::ALL);
         if subject == Subject::Clocks {
-            // A clock that is set right during a command moves its deadline.
+            // A correction of the clock during a command moves its deadline.
             kinds.remove(&Kind::Deadline);
         }
         Self { subject, seed, jobs: (0..jobs).collect(), kinds }
