@@ -1,8 +1,7 @@
 //! Only this module reads the clock and makes random numbers, so tests can control both.
 //!
-//! The machine's clock may be wrong, and the store's is the one that all machines see. So each answer of DynamoDB sets
-//! this machine's clock right, by its `Date`. Within the second that a `Date` leaves open, the machine's own clock
-//! counts.
+//! The machine's clock may be wrong; all machines see the store's. So the `Date` of each answer of DynamoDB corrects
+//! the clock. A `Date` is cut to a second; within that second the machine's own clock counts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -15,7 +14,7 @@ use ringfence_core::is_followed;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// How far the store's clock is ahead of this machine's. The process has one, because a machine has one clock.
+/// How far the store's clock is ahead of this machine's. A process has one, because a machine has one clock.
 static OF_THIS_MACHINE: Ahead = Ahead::new();
 
 /// The source of time for an adapter. Clones share the time that a test sets.
@@ -24,12 +23,12 @@ pub struct Clock {
     fixed_ms: Option<Arc<AtomicU64>>,
     /// If set, a fixed clock runs from this moment on, with tokio's time.
     since: Option<Instant>,
-    /// A fixed clock with this is the clock of a machine that a test makes up.
+    /// If set, this fixed clock is the clock of a machine in a test.
     made_up: Option<Arc<Ahead>>,
 }
 
 impl Clock {
-    /// The machine's clock, as the answers of DynamoDB have set it right.
+    /// The machine's clock, corrected by DynamoDB's answers.
     #[must_use]
     pub fn system() -> Self {
         Self::default()
@@ -47,15 +46,15 @@ impl Clock {
         Self { since: Some(monotonic()), ..Self::fixed(ms) }
     }
 
-    /// The clock as that of a made-up machine: answers set it right, as they do the machine's own clock.
+    /// This clock as the clock of a machine in a test: answers correct it, as they correct the real machine's.
     #[cfg(any(test, feature = "test-util"))]
     #[must_use]
     pub fn of_machine(self) -> Self {
         Self { made_up: Some(Arc::default()), ..self }
     }
 
-    /// The clock that times requests, and that answers set right. If a test or an import has set this clock, it says
-    /// nothing about the machine that sends the requests.
+    /// The clock that times requests, and that answers correct. A clock that a test or an import has set says nothing
+    /// about the machine that sends the requests.
     pub(crate) fn of_requests(&self) -> Self {
         match self.ahead() {
             Some(_) => self.clone(),
@@ -143,9 +142,9 @@ impl Ahead {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Moves by the least that an answer asks for. The store wrote its `Date`, cut to a second, between the times at
-    /// which the request was sent and its answer received. A function may have been frozen meanwhile: then these times
-    /// are far apart, and the answer says little. If the machine's clock was set back meanwhile, it says nothing.
+    /// Moves by the least that makes an answer fit. The store wrote its `Date`, cut to a second, after the request was
+    /// sent and before its answer was received. If a function was frozen in between, these times are far apart, and the
+    /// answer says little. If the machine's clock was set back in between, it says nothing.
     fn hear(&self, sent_ms: u64, received_ms: u64, date_s: i64) {
         let since = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
         let date_ms = date_s.saturating_mul(1_000);
@@ -231,8 +230,8 @@ mod tests {
         assert_eq!(clock.now_ms(), 3);
     }
 
-    /// Hears answers of a store that is ahead by this, each with its way there and back. Returns what is known after
-    /// each.
+    /// Hears answers of a store that is this far ahead, each with the times of its way there and back. Returns the
+    /// correction after each.
     fn heard(ahead_ms: i64, answers: impl IntoIterator<Item = (u64, u64, u64)>) -> Vec<i64> {
         let ahead = Ahead::new();
         let hear = |(sent_ms, there_ms, back_ms)| {
@@ -256,7 +255,7 @@ mod tests {
                 let known = heard(wrong_ms, answers.clone());
                 let off: Vec<_> = known.iter().map(|known| known.abs_diff(wrong_ms)).collect();
                 assert!(off[0] <= 1_060 && off.is_sorted_by(|a, b| a >= b), "{wrong_ms}: {off:?}");
-                // Answers from the ends of seconds leave only the way there and back open.
+                // Answers at the ends of seconds leave only the way there and back open.
                 assert!(off[49] <= 300, "{wrong_ms}: {off:?}");
             }
         }
@@ -271,7 +270,7 @@ mod tests {
         assert_eq!(ahead.ms(), 0, "frozen for an hour");
         ahead.hear(now_ms, now_ms - 60_000, now_s);
         assert_eq!(ahead.ms(), 0, "set back by a minute");
-        // The next answer sees the step; and a clock that is set right needs nothing.
+        // The next answer sees the step. A right clock is left alone.
         ahead.hear(now_ms - 60_000, now_ms - 59_990, now_s);
         assert_eq!(ahead.ms(), 59_990);
         ahead.hear(now_ms, now_ms + 10, now_s);

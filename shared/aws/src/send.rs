@@ -4,7 +4,7 @@
 //! The orchestrator finds out the same for all requests of a table: the endpoint, most headers, the time-outs, the
 //! connector. So it is asked once, and again when the credentials change ([`Resolved`]). The rest happens here, in the
 //! orchestrator's order: serialise, sign ([`signature`]), send, read, deserialise. A connection that failed is given
-//! up. Each answer sets the [`Clock`] right, by which requests are signed.
+//! up. Each answer corrects the [`Clock`], by which requests are signed.
 //!
 //! An interceptor ends the asking request just before it would be sent, so endpoints, headers, time-outs and the errors
 //! of a wrong configuration are the SDK's. Its signature is compared with the one that is made here.

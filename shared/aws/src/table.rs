@@ -100,7 +100,7 @@ fn conditioned(condition: Option<&String>) -> Result<(), Failure> {
 impl Table {
     /// The table `name`. The client's interceptors apply to all requests. The client's time-out of an operation and its
     /// stalled-stream protection have no effect. Its retries must be off ([`crate::client_from_env`]), so every attempt
-    /// is counted once. The answers set `clock` right, if it is a machine's.
+    /// is counted once. The answers correct `clock` if it is a machine's.
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>, clock: &Clock) -> Self {
         Self { sender: Sender::new(client, name.into(), clock), meter: Meter::default() }

@@ -63,7 +63,7 @@ struct State {
     /// The operation, how many of its requests pass first, and the fault of the next one.
     faults: Vec<(String, usize, Fault)>,
     director: Option<Arc<dyn Director>>,
-    /// The clock of the store, if answers tell its time.
+    /// The store's clock, if answers have its time.
     clock: Option<Clock>,
 }
 
@@ -116,7 +116,7 @@ impl Wire {
         self.with(|state| state.director = Some(director));
     }
 
-    /// From now on the store's answers tell the time of this clock.
+    /// From now on the store's answers have the time of this clock.
     pub fn tell_time(&self, clock: Clock) {
         self.with(|state| state.clock = Some(clock));
     }

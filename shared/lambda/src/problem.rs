@@ -76,7 +76,7 @@ impl Problem {
 
     /// 404: no slice has the path of the request, or callers do not give its commands.
     pub fn slice_not_found() -> Self {
-        let detail = "no slice takes commands of callers at this path".to_owned();
+        let detail = "no slice takes commands from callers at this path".to_owned();
         Self::new(404, "slice-not-found", "There is no such slice", detail)
     }
 

@@ -48,7 +48,7 @@ use crate::jobs::JOBS_MAX;
 pub enum Subject {
     /// Commands on the DCB log.
     Commands,
-    /// The same, from machines whose clocks are wrong, on a store that tells its time.
+    /// The same, from machines with wrong clocks, on a store whose answers have its time.
     Clocks,
     /// Events that a reactor or an ordered automation handles lane by lane.
     Lanes,

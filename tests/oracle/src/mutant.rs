@@ -40,7 +40,7 @@ pub enum Mutant {
     LateAsk,
     /// Writes a note on a queued command over its answer.
     AnswerOverwrites,
-    /// Does not hear the time that the store's answers tell.
+    /// Ignores the time in the store's answers.
     StoreTimeUnheard,
 }
 

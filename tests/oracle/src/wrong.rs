@@ -1,4 +1,4 @@
-//! Machines with wrong clocks. The store's answers tell its time, so events get right times all the same.
+//! Machines with wrong clocks. The store's answers have its time, so events get right times anyway.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,9 +11,9 @@ use crate::{Kind, Schedule};
 
 const DAY_MS: u64 = 86_400_000;
 const HOUR_MS: u64 = 3_600_000;
-/// The commands of half of the schedules begin within minutes, and not within moments, so clocks have time to drift.
+/// In half of the schedules commands begin within minutes instead of moments, so clocks have time to drift.
 const SLOWLY: u64 = 500;
-/// A clock that drifts is faster than the store's by one part in so many.
+/// A drifting clock is faster than the store's by one part in this many.
 const DRIFT: u64 = 20;
 /// A `Date` is cut to a second.
 const DATE_MS: u64 = 1_000;
@@ -97,7 +97,7 @@ pub(crate) fn pace(seed: u64) -> u64 {
     if Random::new(&[seed, 9]).chance(50) { SLOWLY } else { 1 }
 }
 
-/// Every event has the time of the store, as far as answers can tell it.
+/// Every event has the store's time, as far as answers can show it.
 pub(crate) fn check(schedule: &Schedule, history: &History) -> Result<(), String> {
     let slow_ms = if schedule.kinds.contains(&Kind::Slow) { STRAY_MAX_MS } else { 0 };
     let ahead_max_ms = DATE_MS + 2 * LATENCY_MAX_MS + slow_ms;

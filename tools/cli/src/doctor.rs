@@ -1,4 +1,4 @@
-//! `ringfence doctor`: what of a stack is behind this release of Ringfence.
+//! `ringfence doctor`: which parts of a stack are behind this release of Ringfence.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;

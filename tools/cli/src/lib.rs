@@ -108,8 +108,8 @@ enum OfAll {
     /// Writes the part of template.yaml that follows from the list of the stack. Status 0: it is current now, 1: it has
     /// edits that would be lost, and nothing is written, 2: error.
     Template(template::Arguments),
-    /// Says what of the stack is behind this release of Ringfence, with the command that mends it. Status 0: nothing,
-    /// 1: something, 2: error.
+    /// Names the parts of the stack that are behind this release of Ringfence, each with the command that mends it.
+    /// Status 0: none, 1: some, 2: error.
     Doctor(doctor::Arguments),
     /// Prints the tables that the stack needs, in the format of another tool.
     Schema(schema::Arguments),

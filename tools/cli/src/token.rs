@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     /// The id of the program that uses the token, on this machine.
     #[arg(long)]
     client_id: Option<String>,
-    /// A scope. Repeat the flag for several scopes. A user pool gives all scopes of the stack if there is none.
+    /// A scope. Repeat the flag for several scopes. Without one, a user pool gives all scopes of the stack.
     #[arg(long = "scope")]
     scopes: Vec<String>,
     /// The user pool of a stack on AWS.
@@ -80,7 +80,7 @@ fn of_machine(sub: Option<&str>, client_id: Option<&str>, scopes: &[String]) -> 
     TokenKey::local().sign(&claims)
 }
 
-/// A token of the program of a user pool. Whoever may read the program's secret may have one.
+/// A token for the program of a user pool. Everybody who may read the program's secret can get one.
 async fn of_pool(
     cognito: &Service,
     pool: &str,

@@ -102,7 +102,7 @@ pub(crate) async fn payload(
     Ok(([(CONTENT_TYPE, "application/json")], pretty(&event)))
 }
 
-/// Whether the payload is wanted in the newest version of its type. Otherwise it is shown as it is stored.
+/// Whether to show the payload in the newest version of its type. Otherwise it is shown as it is stored.
 fn is_newest(parameters: &[(String, String)]) -> Result<bool, Problem> {
     let wrong = |_| Problem::bad("newest: write true or false.");
     given(parameters, "newest").map_or(Ok(true), |text| text.parse().map_err(wrong))

@@ -13,12 +13,12 @@ use crate::{clock::now, kept::Kept};
 
 /// A stack's clock is at most a hundred years ahead, in milliseconds.
 const AHEAD_MAX_MS: u64 = 36_500 * 24 * 3_600_000;
-/// If time has passed, a schedule notices it this much later. So `ringfence due`, which lets it pass, sends what is due
+/// A schedule notices this much later that time has passed. So `ringfence due`, which lets it pass, sends what is due
 /// before the stack does.
 const NOTICED: Duration = Duration::from_secs(1);
 
-/// The clock of a stack: the machine's, and ahead of it by the time that a person has let pass. The data have it in
-/// their answers, so functions follow it.
+/// The clock of a stack: the machine's, plus the time that a person has let pass. Answers from the data have its time,
+/// so functions follow it.
 #[derive(Clone)]
 pub struct StackClock(Arc<Passed>);
 

@@ -91,7 +91,7 @@ pub(crate) fn add_module(text: &str, module: &str) -> Result<String> {
 pub(crate) enum Views {
     /// In this text of the crate's `lib.rs`.
     Here(String),
-    /// In a file of their own.
+    /// In their own file.
     InFile,
 }
 

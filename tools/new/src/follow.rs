@@ -1,7 +1,7 @@
-//! What an older stack lacks of the parts that a new one has beside its template: the program of `cargo new-…`, the
-//! aliases, the libraries, the profiles, and the dependency with which a context's tests share the build of the others.
+//! The parts of a new stack, beside its template, that an older one lacks: the program of `cargo new-…`, the aliases,
+//! the libraries, the profiles, and the dependency with which a context's tests share the build of the others.
 //!
-//! A part that is there stays as it is, whatever a person has made of it.
+//! A part that is there stays as it is, even if a person has changed it.
 
 use std::fs;
 use std::path::Path;

@@ -124,7 +124,7 @@ pub(crate) struct NewSlice {
     /// They react to the events of a partition one after another.
     #[arg(long, requires = "on")]
     in_order: bool,
-    /// Their commands are sent so long after an event, such as 15m.
+    /// Their commands are sent this long after an event, such as 15m.
     #[arg(long, value_name = "TIME", requires = "of", conflicts_with = "on")]
     after: Option<After>,
     /// The event, such as carts/CheckedOut, of the slices' own context.

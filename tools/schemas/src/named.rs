@@ -1,4 +1,4 @@
-//! What generators of clients need beside a correct schema: a name for each type of object, one place for each, and the
+//! Generators of clients need more than a correct schema: a name for each type of object, one place for each, and the
 //! type of each constant. Without a name they make one up, such as `PriceType0`.
 
 use heck::ToPascalCase;
@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::document::reference;
 
-/// The schemas, and each object inside of them as a schema of its own. Its name is the name of the schema around it,
-/// with the member where it is: `OrderCommandLinesItemPrice`.
+/// The schemas, and each object inside of them as a separate schema. Its name is the name of the schema around it and
+/// of its member: `OrderCommandLinesItemPrice`.
 pub(crate) fn named(schemas: Map<String, Value>) -> Map<String, Value> {
     let names: Vec<_> = schemas.keys().cloned().collect();
     let mut types = Types(schemas);
@@ -91,7 +91,7 @@ impl Types {
     }
 }
 
-/// What tells an alternative of a union from the others.
+/// How an alternative of a union differs from the others.
 #[derive(Default)]
 struct Difference {
     /// The end of its name; empty if it is the only object.

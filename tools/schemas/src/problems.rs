@@ -170,8 +170,8 @@ pub(crate) fn response(about: &str, schema: &Value) -> Value {
     json!({ "description": about, "content": { "application/problem+json": { "schema": schema } } })
 }
 
-/// A response of the function, a problem with the schema of this name, or of the gateway. Many clients have one type for
-/// a status, the type of the first content. So both contents have one schema.
+/// A response of the function, which is a problem with the schema of this name, or of the gateway. Many clients have
+/// one type for each status, from the first content. So both contents have one schema.
 fn of_both(about: &str, name: &str) -> Value {
     let schema = reference("schemas", &or_gateway(name));
     let mut both = response(about, &schema);

@@ -1,4 +1,4 @@
-//! Checks that a slice about things of people looks at its caller.
+//! Checks that a slice that changes things of a person looks at its caller.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -19,7 +19,7 @@ use crate::template::check_none;
 /// A person who owns nothing in any case.
 const STRANGER: &str = "a-person-who-owns-nothing";
 
-/// Panics with each slice that changes things of a person for any other person, unless its `CALLERS` say that it may.
+/// Panics, and names each slice that changes things of a person for any other person, unless its `CALLERS` allow it.
 ///
 /// Each accepted case is run again, with other people as its caller, each with one of the slice's scopes. If a decision
 /// rejects a stranger and accepts the person whose id is in a field, then this field names an owner, in the whole

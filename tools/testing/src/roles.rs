@@ -110,7 +110,7 @@ fn roles(stack: &Stack, template: &Value) -> BTreeMap<String, BTreeMap<String, V
 
 /// The statements of a role.
 fn statements(template: &Value, role: &str) -> Vec<Value> {
-    // A check of its own finds a role without one policy.
+    // Another check finds a role that has not exactly one policy.
     let policy = &template["Resources"][role]["Properties"]["Policies"][0];
     policy["PolicyDocument"]["Statement"].as_array().cloned().unwrap_or_default()
 }

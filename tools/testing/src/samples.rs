@@ -72,8 +72,8 @@ pub(crate) fn commands<M: Members>() -> BTreeMap<&'static str, CommandSample> {
 }
 
 impl CommandSample {
-    /// The command: the one of the file `events/<slice>/direct.json`, or else the one of the slice's first case. The
-    /// file may be missing, or of an older command.
+    /// The command in `events/<slice>/direct.json`, or else in the slice's first case. The file may be missing, or have
+    /// an older command.
     ///
     /// # Errors
     /// The file has no command, and the slice has no case.

@@ -215,7 +215,7 @@ mod tests {
             assert!(lines[1].contains("restore functions/halls"), "{lines:?}");
             assert_eq!(lines.len(), 2);
         }
-        // A folder says that only the line of the context is lost.
+        // The folder is there, so only the context's line is lost.
         let of_halls = root.path().join("functions/halls");
         fs::create_dir_all(&of_halls).expect("a folder");
         let lines = differences(&["RoomBooked"], true);

@@ -28,8 +28,8 @@ pub(crate) fn is_asked() -> bool {
     env::var_os("UPDATE").is_some()
 }
 
-/// A stack with its template as it follows from the list, whether it is written yet or not. One check says if it is
-/// not, and all others find at once what a person has to do.
+/// A stack with the template that follows from its list, whether it is written yet or not. One check says if it is not;
+/// all others already use it, so one run names all that a person has to do.
 pub(crate) struct Current {
     pub(crate) stack: Stack,
     text: String,

@@ -58,7 +58,7 @@ pub enum CatalogError {
         key: Name,
         /// The type at which it was noticed.
         event_type: Name,
-        /// The first type that has it in the other way.
+        /// The first type that has the key with the other scope.
         other: Name,
     },
     /// A key that looks like one of the table's marks.

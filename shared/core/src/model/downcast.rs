@@ -1,7 +1,7 @@
 //! Writes an older version of a type than the newest one.
 //!
-//! A release that begins to read a version does not write it yet. All its events are known to the program before it,
-//! so a roll-back finds nothing that it can't read. The next release writes the version.
+//! The first release that reads a version still writes the one before. So the program before it knows all its events,
+//! and a roll-back meets nothing that it can't read. The next release writes the version.
 
 use serde_json::Value;
 

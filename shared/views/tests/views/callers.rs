@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::notes::{Consumed, Notes, Row, catalog, noted, view};
 use crate::world::{FIRST, LONG, World, wait};
 
-/// The notes. A subject sees rows whose ids begin with its name and that were noted at least once. With a scope it sees
-/// all that were.
+/// The notes. A subject sees rows whose ids begin with its name, if they were noted at least once; with a scope, all
+/// rows that were.
 struct OwnNotes;
 
 impl View for OwnNotes {

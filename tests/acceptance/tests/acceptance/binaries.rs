@@ -52,7 +52,7 @@ async fn the_walk_through_the_shop_succeeds() {
     let token_of_orders = token(&["--scope", "ordering/write", "--scope", "ordering/read"]);
     check_python(stack.api(), &token_of_orders, &token(&[]));
 
-    // The walk has moved the stack's clock, and so does the command. Nothing is ahead of it.
+    // The walk has moved the stack's clock, and this command moves it too. No event is ahead of it.
     assert_eq!(run(&["due", "--in", "10m"]), "0 took effect, 0 left\n");
     let verified = run(&["verify"]);
     assert!(!verified.contains("ahead"), "{verified}");

@@ -128,7 +128,7 @@ fn of_type(
 fn structure_of(shape: &Shape) -> Value {
     match shape {
         Shape::Boolean => json!("BOOLEAN"),
-        // Numbers below zero can be computed from it, such as a refund.
+        // A query can compute numbers below zero from it, such as a refund.
         Shape::Integer { .. } => json!("BIGINT"),
         Shape::Number { .. } => json!("DOUBLE"),
         Shape::String { format, .. } => match format.as_deref() {

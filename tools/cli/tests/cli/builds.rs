@@ -52,8 +52,8 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
         two.export(0, &of_two, &["--newest"]).await;
     });
 
-    // The third build reads what the fourth one writes, and writes what the second one reads. First, one function is of
-    // the third build, and the others are not yet.
+    // The third build reads what the fourth one writes, and writes what the second one reads. First, only one function
+    // is of the third build.
     stack(async {
         let some = deploy(2, &[("change-item", 3)]).await;
         some.add("e", pot, 6).await;
@@ -179,7 +179,7 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
             assert!([payload, version, other].iter().all(|part| page.contains(part)), "{page}");
         }
 
-        // An export has one shape, which its list and its lines say.
+        // An export has one shape; its list and its lines say which.
         let error = four.export(2, &of_two, &["--newest"]).await;
         assert!(
             error.contains("has shelf/ItemAdded in version 2, which is not the newest"),

@@ -48,9 +48,9 @@ fn taken(text: &str, stack: &Stack, place: &StackPlace) -> Result<Adopted, Write
     let mut source = Source::of(text, stack, place, None)?;
     let mut known = Source { all: true, ..Source::of(text, stack, place, None)? };
     let had = source.settings.clone();
-    // The settings of the API decide whether routes have scopes and whether there is a user pool, which functions know,
-    // and a role has the condition of its function. So everything is compared twice, and the settings of roles and of
-    // all functions are taken in the second round.
+    // The settings of the API decide whether routes have scopes, and whether there is a user pool, which functions
+    // know. A role has the condition of its function. So everything is compared twice, and the second round takes the
+    // settings of roles and of all functions.
     let mut found = Found::default();
     for is_last in [false, true] {
         found = Found::default();

@@ -112,7 +112,7 @@ pub(crate) async fn trouble_shows_the_routes_and_health_what_is_kept(
     browser.until("document.querySelector('h1').innerText === 'Events'").await;
 }
 
-/// Nothing of the page comes from elsewhere: its policy allows no request, and it works.
+/// The page loads nothing: it works, although its policy allows no request.
 pub(crate) async fn the_api_is_shown_by_one_file(browser: &Browser, site: &Site) {
     browser.open(&site.url("/api")).await;
     browser.find("[data-path='/ordering/place-order'] a").await.click().await;
