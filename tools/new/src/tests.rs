@@ -312,10 +312,7 @@ fn add_rooms(folder: &Path, log: Log, on: &str) {
     assert_eq!(add(), "Everything is there already; nothing was changed.\n");
     let refused = run(folder, |it| slice::add(it, "rooms", "clean-room", Begins::InOrder(on)));
     let error = format!("{:#}", refused.unwrap_err());
-    assert!(
-        error.contains("write `const ORDER: Option<Lane> = Some(Lane::Partition);`"),
-        "{error}"
-    );
+    assert!(error.contains("write `const ORDER: Option<Lane> = Some(Lane::"), "{error}");
     let refused = run(folder, |it| reactor::add(it, "rooms", "tell-boss", on, Sends::Mail));
     let error = format!("{:#}", refused.unwrap_err());
     assert!(error.contains("name an event of rooms"), "{error}");
