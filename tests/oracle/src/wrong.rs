@@ -58,7 +58,7 @@ impl Drop for UnderWay<'_> {
 }
 
 impl Machine {
-    /// All machines, which hear the store's time or not.
+    /// All machines. `hears`: whether they hear the store's time.
     pub(crate) fn all(hears: bool) -> impl Iterator<Item = Self> {
         MACHINES.into_iter().map(move |wrong| {
             let off_ms = match wrong {

@@ -113,7 +113,7 @@ impl Diagnosis {
             let compared = check(&lists.stack, &lists.readers, context, &released, &now);
             let path = Lock::path(context);
             if compared.findings.iter().any(|finding| !finding.is_written) {
-                self.add(format!("{path} has what the code breaks"), "cargo test says what to do");
+                self.add(format!("{path} has something that the code breaks"), "cargo test says what to do");
             } else if compared.grown != released {
                 self.add(format!("{path} lacks what the code has"), BY_TEST);
             }
@@ -123,7 +123,7 @@ impl Diagnosis {
     fn documents(&mut self, root: &Path, lists: &Lists) -> Result<()> {
         // A lock that can't be read is named already.
         for (path, _) in lists.contract()?.stale_documents(root).unwrap_or_default() {
-            self.add(format!("{path} is not what the stack has"), BY_TEST);
+            self.add(format!("{path} differs from the stack"), BY_TEST);
         }
         Ok(())
     }

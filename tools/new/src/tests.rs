@@ -361,7 +361,7 @@ fn a_stack_in_a_workspace_is_added_to_and_takes_no_name_of_another() {
 }
 
 #[test]
-fn a_file_keeps_its_line_ends_and_views_may_have_a_file_of_their_own() {
+fn a_file_keeps_its_line_ends_and_views_may_have_their_own_file() {
     let folder = new_stack();
     let path = |file: &str| folder.path().join("functions/shop/src").join(file);
     let lib = fs::read_to_string(path("lib.rs")).unwrap();

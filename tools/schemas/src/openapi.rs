@@ -338,7 +338,7 @@ fn common_schemas() -> Map<String, Value> {
             "description": "The idempotency key has been used: these are the events of the first run.",
         },
     });
-    let about = "A place in the order of all events: what is before it is shown.";
+    let about = "A place in the order of all events. Events before it are shown.";
     let checkpoint = json!({ "type": "integer", "minimum": 0, "description": about });
     let parked = json!({
         "id": row_id(),

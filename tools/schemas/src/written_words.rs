@@ -19,8 +19,8 @@ pub(crate) fn upcast_wrong(
             format!("events of version {number} are stored, and nothing could read them"),
         )
         .mend(format!(
-            "mend the function at `{number} = …` of `#[upcast(…)]`: of a payload of version {number} it makes exactly one of \
-             version {next}, without any other field"
+            "mend the function at `{number} = …` of `#[upcast(…)]`: from a payload of version {number} it makes exactly one \
+             of version {next}, without any other field"
         ))
 }
 
@@ -78,5 +78,5 @@ pub(crate) fn two_deploys(
         true => found.breaks(Audience::Bus, "consumers outside of the stack fail on them, too"),
         false => found,
     };
-    found.mend("take two deploys: first what reads it, then what writes it")
+    found.mend("take two deploys: first the readers, then the writers")
 }

@@ -19,7 +19,7 @@ pub fn check_api<M: Members>() {
     let stale = stale.unwrap_or_else(|error| fail("the stack", error));
     if !written::is_asked() {
         let line =
-            |path| format!("{path} is not what the stack has: `UPDATE=1 cargo test` mends it");
+            |path| format!("{path} differs from the stack: `UPDATE=1 cargo test` mends it");
         return check_none(&stale.into_iter().map(|(path, _)| line(path)).collect::<Vec<_>>());
     }
     for (path, text) in stale {

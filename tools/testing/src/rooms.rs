@@ -70,7 +70,7 @@ fn every_binary_is_of_a_function(stack: &Stack) -> Vec<String> {
     let extra = binaries.filter(|path| !expected.contains(path));
     let line = |path| {
         format!(
-            "{path} is of no function: the context's src/lib.rs lacks the function's `pub mod` and its line \
+            "{path} belongs to no function: the context's src/lib.rs lacks the function's `pub mod` and its line \
              `slice …;`, `reactor …;` or `function …;`"
         )
     };

@@ -48,7 +48,7 @@ pub enum CatalogError {
     },
     /// A key is cross-partition, or read by index items, in one place and not in another.
     #[error(
-        "tag key {key} is not declared alike in {event_type} and in {other}, but a key is cross-partition \
+        "tag key {key} is declared differently in {event_type} and {other}, but a key is cross-partition \
          everywhere or nowhere: write #[tag(cross_partition)] at each or at none, and \
          #[tag(cross_partition, strong)] at each if one event can have several values of it; or give one of \
          them another key: #[tag(key = \"…\")]"

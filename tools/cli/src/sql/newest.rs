@@ -25,8 +25,8 @@ pub(super) fn files(folder: &Folder, lists: &Lists, copies: &Path) -> Result<Vec
             };
             ensure!(
                 folder.subject.form == Form::Jsonl,
-                "{} has {what}, and only exports to jsonl can be asked in today's version: make an \
-                 export with --newest in another folder, or ask the payloads as they are stored, with --newest=false",
+                "{} has {what}, and only exports to jsonl can be converted to the newest version: \
+                 export with --newest into another folder, or query the stored payloads with --newest=false",
                 path.display()
             );
             let copy = copies.join(&segment.file);
@@ -48,8 +48,8 @@ fn convert(from: &Path, to: &Path, lists: &Lists) -> Result<()> {
     for line in lines.lines() {
         let line = line::newest(&line.with_context(reading)?, lists).with_context(|| {
             format!(
-                "{} has an event that this build can't show in its newest version; ask with a build that can, or ask the \
-                 payloads as they are stored, with --newest=false",
+                "{} has an event that this build can't show in its newest version; use a build that can, or query the \
+                 stored payloads with --newest=false",
                 from.display()
             )
         })?;

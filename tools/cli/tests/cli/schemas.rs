@@ -221,8 +221,8 @@ fn the_doctor_names_what_is_behind_with_the_command_that_mends_it() {
          program of that version",
         "behind   template.yaml is not what follows from the list of the stack: UPDATE=1 cargo test",
         "behind   schemas/catalog.json lacks what the code has: UPDATE=1 cargo test",
-        "behind   docs/api/openapi.json is not what the stack has: UPDATE=1 cargo test",
-        "behind   docs/api/asyncapi.json is not what the stack has: UPDATE=1 cargo test",
+        "behind   docs/api/openapi.json differs from the stack: UPDATE=1 cargo test",
+        "behind   docs/api/asyncapi.json differs from the stack: UPDATE=1 cargo test",
         "missing  sam, for a deploy from this machine: pip install aws-sam-cli==1.170.0",
     ];
     for line in expected {
