@@ -113,7 +113,10 @@ impl Diagnosis {
             let compared = check(&lists.stack, &lists.readers, context, &released, &now);
             let path = Lock::path(context);
             if compared.findings.iter().any(|finding| !finding.is_written) {
-                self.add(format!("{path} has something that the code breaks"), "cargo test says what to do");
+                self.add(
+                    format!("{path} has something that the code breaks"),
+                    "cargo test says what to do",
+                );
             } else if compared.grown != released {
                 self.add(format!("{path} lacks what the code has"), BY_TEST);
             }

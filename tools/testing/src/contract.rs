@@ -18,8 +18,7 @@ pub fn check_api<M: Members>() {
     let stale = contract.stale_documents(&root);
     let stale = stale.unwrap_or_else(|error| fail("the stack", error));
     if !written::is_asked() {
-        let line =
-            |path| format!("{path} differs from the stack: `UPDATE=1 cargo test` mends it");
+        let line = |path| format!("{path} differs from the stack: `UPDATE=1 cargo test` mends it");
         return check_none(&stale.into_iter().map(|(path, _)| line(path)).collect::<Vec<_>>());
     }
     for (path, text) in stale {
