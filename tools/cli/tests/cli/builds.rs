@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::console::Console;
-use crate::deployed::{Deployed, PAUSE, payload};
+use crate::deployed::{Deployed, payload};
 use crate::sql::DUCKDB;
 
 /// Runs a stack in a runtime. All of it has ended with the runtime, before the next stack continues with its data.

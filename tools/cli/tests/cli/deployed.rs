@@ -14,7 +14,7 @@ use crate::sql::DUCKDB;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_of-four-builds");
 /// The pause between two looks at a result that takes time.
-pub(crate) const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// The stack of the starter with other slices. The functions in `of` are of other builds.
 fn template(build: u32, of: &[(&str, u32)]) -> Template {
