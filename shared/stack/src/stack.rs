@@ -23,7 +23,7 @@ pub struct Stack {
     pub catalog: Catalog,
     /// The catalogs of all contexts, which make events of any log current.
     pub catalogs: Catalogs,
-    /// The logs of all contexts; the DCB log if there is no context.
+    /// The logs of all contexts. Without a context it is the DCB log.
     pub sources: Sources,
     /// The contexts, in the order of the list.
     pub contexts: Vec<ContextInfo>,
@@ -94,7 +94,7 @@ pub struct SliceInfo {
     pub reacts_to: &'static [Cause],
     /// It reacts to them in this order; `None` if the EventTopic delivers them.
     pub order: Option<Lane>,
-    /// The scopes of its route, of which a token needs one; `None` if it has no route, because callers do not give its
+    /// The scopes of its route: a token needs one of them. `None` if it has no route, because callers do not give its
     /// commands.
     pub scopes: Option<&'static [&'static str]>,
     /// Whether an item is the record of its commands with an idempotency key. It is computed when it is needed.

@@ -97,7 +97,7 @@ pub(crate) fn pace(seed: u64) -> u64 {
     if Random::new(&[seed, 9]).chance(50) { SLOWLY } else { 1 }
 }
 
-/// Every event has the store's time, as far as answers can show it.
+/// The times of events differ from the store's by at most what its answers leave open.
 pub(crate) fn check(schedule: &Schedule, history: &History) -> Result<(), String> {
     let slow_ms = if schedule.kinds.contains(&Kind::Slow) { STRAY_MAX_MS } else { 0 };
     let ahead_max_ms = DATE_MS + 2 * LATENCY_MAX_MS + slow_ms;

@@ -180,7 +180,7 @@ pub enum Callers {
     Nobody,
 }
 
-/// The scopes of a slice's route, of which a token needs one; `None` if the slice has no route.
+/// The scopes of a slice's route; `None` if the slice has no route. A token needs one of them.
 ///
 /// # Panics
 /// The slice has scopes and no route. In a `const` block the compiler says so.

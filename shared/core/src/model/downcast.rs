@@ -32,7 +32,7 @@ impl EventSchema {
                  in the payload, and the upcast take it from there"
             )));
         }
-        // What is left of the older version may have any value.
+        // Upcasts may pass on what the older version has, and make nothing else.
         match other_field(&again, &[&older, &data]) {
             None => Ok((number, older)),
             Some(field) => Err(self.failed(format_args!(

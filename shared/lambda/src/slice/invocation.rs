@@ -127,7 +127,7 @@ fn direct(text: &str) -> Result<Given, Problem> {
 }
 
 /// The JSON of the command in a request, or the problem with it, and the data that was sent along with it. `scopes` are
-/// those of the slice's route.
+/// the scopes of the slice's route.
 ///
 /// # Errors
 /// That data is refused, or the slice has no route.

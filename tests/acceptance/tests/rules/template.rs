@@ -98,7 +98,7 @@ fn a_parameter_switches_off_the_reserved_concurrency_of_functions_that_wait() {
 
 /// `sam deploy --parameter-overrides` would replace what the file has, so no page advises it.
 #[test]
-fn samconfig_has_parameters_of_the_template_in_lines_and_a_first_deploy_reserves_nothing() {
+fn samconfig_has_a_line_for_each_parameter_and_dev_reserves_nothing() {
     for application in applications() {
         let text = fs::read_to_string(application.root.join("samconfig.toml")).unwrap();
         let template = template(&application.root);

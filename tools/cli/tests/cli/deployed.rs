@@ -149,7 +149,7 @@ impl Deployed {
         serde_json::from_str(&printed).unwrap()
     }
 
-    /// The payloads of this type's events with their versions, once `tail` prints so many.
+    /// Waits until `tail` prints `count` events of this type. Returns their payloads with the versions.
     pub(crate) async fn tail(&self, event_type: &str, count: usize) -> Vec<(Value, u64)> {
         let all = ["tail", "--from", "start", "--until-present", "--json", "--type", event_type];
         loop {
@@ -163,7 +163,7 @@ impl Deployed {
         }
     }
 
-    /// The queue of the automation's dead letters, once it has so many.
+    /// Waits until the automation has `count` dead letters. Returns the URL of their queue.
     pub(crate) async fn dead_letters(&self, count: usize) -> String {
         loop {
             let queues = self.stack.queues().into_iter();

@@ -130,7 +130,7 @@ fn an_empty_stack_has_nothing_of_the_example_and_can_be_added_to() {
 }
 
 #[test]
-fn the_program_creates_a_stack_with_libraries_of_its_version_and_each_command_has_an_alias() {
+fn a_new_stack_has_libraries_of_one_version_and_an_alias_for_each_command() {
     let parse = |words: &[&str]| Arguments::try_parse_from([&["ringfence-new"], words].concat());
     assert!(parse(&["new-slice", "rooms/book-room"]).unwrap().command.is_some());
     assert!(parse(&[]).is_err());

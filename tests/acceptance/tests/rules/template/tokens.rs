@@ -49,7 +49,7 @@ fn a_stack_takes_tokens_of_its_user_pool_or_of_the_issuer_that_a_parameter_names
 }
 
 #[test]
-fn a_new_stack_with_tokens_is_as_the_command_writes_it_and_another_issuer_needs_no_pool() {
+fn a_new_stack_with_tokens_is_current_and_another_issuer_needs_no_pool() {
     let (new, place) = with_tokens();
     let mut stack = starter().stack;
     assert_eq!(written(&new, &stack, &place, None).unwrap(), new);
