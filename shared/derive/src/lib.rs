@@ -104,7 +104,7 @@ pub fn value(arguments: TokenStream, item: TokenStream) -> TokenStream {
     finish(value::value(&parse_macro_input!(item as DeriveInput)))
 }
 
-/// The test of a context's cases, under the context's name: `cargo test --lib ordering` selects it. `context!` uses
+/// The test of a context's cases, under the context's name: `cargo test ordering` selects it. `context!` uses
 /// it; do not use it by hand.
 #[proc_macro]
 pub fn cases_of(input: TokenStream) -> TokenStream {

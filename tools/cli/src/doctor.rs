@@ -74,7 +74,7 @@ impl Diagnosis {
         for entry in lacking.other_versions()? {
             let version = env!("CARGO_PKG_VERSION");
             self.add(
-                format!("Cargo.toml: {entry}"),
+                format!("{}: {entry}", lacking.manifest()),
                 format!(
                     "write the version {version} there (in git the tag v{version}), or run the program of that \
                      version"
@@ -92,11 +92,15 @@ impl Diagnosis {
             self.add("template.yaml has no marks", adopt);
             return Ok(());
         }
-        let fresh = written(&text, &lists.stack, place, None)?;
-        if !edits(&text, &fresh)?.is_empty() {
-            self.add("template.yaml was edited between its marks", adopt);
-        } else if fresh != text {
-            self.add("template.yaml is not what follows from the list of the stack", BY_TEST);
+        let compared = written(&text, &lists.stack, place, None)
+            .and_then(|fresh| Ok((edits(&text, &fresh)?.is_empty(), fresh == text)));
+        match compared {
+            Err(error) => self.add(error.to_string(), BY_TEST),
+            Ok((false, _)) => self.add("template.yaml was edited between its marks", adopt),
+            Ok((_, false)) => {
+                self.add("template.yaml is not what follows from the list of the stack", BY_TEST);
+            }
+            Ok(_) => {}
         }
         Ok(())
     }

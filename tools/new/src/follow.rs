@@ -49,6 +49,12 @@ impl Lacking {
         Ok(lacking)
     }
 
+    /// The manifest of the stack's workspace, as a path in the stack's folder.
+    #[must_use]
+    pub fn manifest(&self) -> &'static str {
+        self.manifest
+    }
+
     /// A line for each part, such as `Cargo.toml: ringfence-new in [workspace.dependencies]`.
     #[must_use]
     pub fn parts(&self) -> &[String] {
@@ -103,7 +109,12 @@ impl Lacking {
         let path = |of: &str| format!("{:?}", Path::new(&self.folder).join(of));
         let (members, more) = (path("functions/*"), path(PROGRAM));
         let more = format!("{members}, {more}");
-        self.plan.edit(self.manifest, |text| Ok(text.replacen(&members, &more, 1)))?;
+        if self.plan.read(self.manifest)?.contains(&members) {
+            self.plan.edit(self.manifest, |text| Ok(text.replacen(&members, &more, 1)))?;
+        } else {
+            let part = format!("{}: {} in `members`, which you have to write", self.manifest, path(PROGRAM));
+            self.parts.push(part);
+        }
         Ok(own)
     }
 

@@ -77,13 +77,17 @@ impl<'a> UserPool<'a> {
     /// The pool for the scopes of all slices and views.
     ///
     /// # Errors
-    /// Cognito can't give this scope: it is not of the form `<server>/<name>`.
+    /// Cognito can't give this scope: it is not of the form `<server>/<name>`, or two servers would have one id in the
+    /// template.
     pub fn of(scopes: &BTreeSet<&'a str>) -> Result<Self, &'a str> {
         let none = if scopes.is_empty() { Some(NO_SCOPE) } else { None };
-        let mut servers: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        let mut servers: BTreeMap<String, Vec<_>> = BTreeMap::new();
         for scope in scopes.iter().copied().chain(none) {
             let is_form = |(server, name): &(&str, &str)| !server.is_empty() && !name.is_empty();
             let (server, _) = scope.rsplit_once('/').filter(is_form).ok_or(scope)?;
+            if servers.keys().any(|other| other != server && id(other) == id(server)) {
+                return Err(scope);
+            }
             servers.entry(server.to_owned()).or_default().push(scope);
         }
         Ok(Self(servers))
@@ -146,4 +150,5 @@ fn a_pool_has_a_server_for_each_first_part_of_a_scope() {
     for scope in ["admin", "/read", "a/"] {
         assert_eq!(UserPool::of(&[scope].into()).err(), Some(scope));
     }
+    assert_eq!(UserPool::of(&["a-b/read", "a.b/read"].into()).err(), Some("a.b/read"));
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use aws_lambda_events::apigw::ApiGatewayV2httpRequest;
@@ -145,7 +146,12 @@ impl Samples<'_> {
         }
         let mut found = if events.exists() { entries(&events) } else { BTreeSet::new() };
         for function in self.needed.keys().filter(|function| found.remove(*function)) {
-            lines.extend(unread(&events, function, self.commands.get(&**function)));
+            let command = self.commands.get(&**function);
+            let without_route = events.join(function).join("http.json");
+            if update && command.is_some_and(|it| !it.has_route) && without_route.exists() {
+                delete(&without_route, |path| fs::remove_file(path));
+            }
+            lines.extend(unread(&events, function, command));
         }
         // Samples of a function that this stack does not need are allowed.
         found.retain(|name| serving().all(|(_, of, _)| of != *name));
@@ -208,6 +214,11 @@ fn write(path: &Path, text: &str) {
     eprintln!("wrote {}", path.display());
 }
 
+fn delete(path: &Path, remove: impl Fn(&Path) -> io::Result<()>) {
+    remove(path).unwrap_or_else(|error| fail(path.display(), error));
+    eprintln!("deleted {}", path.display());
+}
+
 /// Deletes the samples of no function with `update`, and otherwise names them.
 fn of_no_function(events: &Path, name: &str, update: bool) -> Option<String> {
     let folder = events.join(name);
@@ -220,8 +231,7 @@ fn of_no_function(events: &Path, name: &str, update: bool) -> Option<String> {
     if !update {
         return says("`UPDATE=1 cargo test` deletes it");
     }
-    fs::remove_dir_all(&folder).unwrap_or_else(|error| fail(folder.display(), error));
-    eprintln!("deleted {}", folder.display());
+    delete(&folder, |path| fs::remove_dir_all(path));
     None
 }
 
@@ -242,7 +252,9 @@ fn unread(events: &Path, function: &str, command: Option<&CommandSample>) -> Vec
         let path = format!("/{}/{function}", command.context);
         let found = &json["requestContext"]["http"]["path"];
         if !command.has_route {
-            lines.push(format!("{shown}: {function} has no route: delete the sample"));
+            lines.push(format!(
+                "{shown}: {function} has no route: `UPDATE=1 cargo test` deletes the sample"
+            ));
         } else if !json.is_null() && found != path.as_str() {
             lines.push(format!("{shown}: requestContext.http.path is {found}: write {path:?}"));
         }

@@ -18,7 +18,7 @@ pub(crate) fn hint(text: &str) -> &'static str {
     match has_marks(text) {
         true => "`UPDATE=1 cargo test` writes this",
         false => {
-            "template.yaml has no marks: `ringfence template --adopt` takes it over, and then `UPDATE=1 cargo test` writes this"
+            "template.yaml has no marks: `cargo ringfence template --adopt` takes it over, and then `UPDATE=1 cargo test` writes this"
         }
     }
 }
@@ -109,7 +109,7 @@ fn differences(
     if !lines.is_empty() {
         lines.insert(0, "template.yaml was edited between its marks:".to_owned());
         lines.push(
-            "`ringfence template --adopt` keeps what can be kept, `--force` writes over the edits"
+            "`cargo ringfence template --adopt` keeps what can be kept, `--force` writes over the edits"
                 .to_owned(),
         );
     }

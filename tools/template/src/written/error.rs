@@ -37,7 +37,7 @@ pub enum WriteError {
     Settings(String),
     /// The text to write is not a valid template.
     #[error(
-        "template.yaml would have something twice ({0}). If it has no marks, or changed ones, take it over by `ringfence template --adopt`; else delete yours below the marks if an older release needed it there, or rename it"
+        "template.yaml would have something twice ({0}). If it has no marks, or changed ones, take it over by `cargo ringfence template --adopt`; else delete yours below the marks if an older release needed it there, or rename it"
     )]
     Marks(serde_yaml_ng::Error),
 }

@@ -165,7 +165,7 @@ fn check_names(stack: &Stack) -> Result<(), WriteError> {
 /// Cognito can't give a scope.
 fn no_server(scope: &str) -> WriteError {
     WriteError::Settings(format!(
-        "the scope {scope}: a user pool gives scopes of the form <server>/<name>: rename it, or let the API take tokens of \
+        "the scope {scope}: a user pool gives scopes of the form <server>/<name>, whose servers differ in their letters or digits: rename it, or let the API take tokens of \
          your own issuer (Metadata: Ringfence: Api: Auth without MakesUserPool)"
     ))
 }
