@@ -122,10 +122,32 @@ impl Clock {
         }
     }
 
+    /// A piece of work begins.
+    #[must_use]
+    pub fn begin(&self) -> Began {
+        Began { at_ms: self.now_ms(), machine_ms: self.machine_ms() }
+    }
+
     /// A random (version 4) UUID.
     #[must_use]
     pub fn uuid(&self) -> Uuid {
         random_uuid()
+    }
+}
+
+/// When a piece of work began. An answer that corrects the clock in between does not change how long it lasts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Began {
+    /// In milliseconds since the Unix epoch.
+    pub at_ms: u64,
+    machine_ms: u64,
+}
+
+impl Began {
+    /// How long the work has lasted, in milliseconds.
+    #[must_use]
+    pub fn lasted_ms(&self, clock: &Clock) -> u64 {
+        clock.machine_ms().saturating_sub(self.machine_ms)
     }
 }
 
@@ -283,10 +305,13 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_does_not_move_deadlines() {
-        let clock = Clock::fixed(5_000).of_machine();
+    fn an_answer_moves_neither_deadlines_nor_durations() {
+        let clock = Clock::fixed(4_993).of_machine();
+        let began = clock.begin();
+        clock.set(5_000);
         clock.ahead().expect("it is a machine's").hear(5_000, 5_000, 100);
         assert_eq!((clock.now_ms(), clock.machine_ms()), (100_000, 5_000));
+        assert_eq!((began.at_ms, began.lasted_ms(&clock)), (4_993, 7));
         let envelope = Envelope { deadline_ms: Some(5_700), ..Envelope::default() };
         let left = crate::Retry::of(&envelope, &clock).left().expect("it has a deadline");
         assert!(left > Duration::ZERO && left <= Duration::from_millis(700), "{left:?}");

@@ -25,7 +25,7 @@ pub mod wire;
 pub use client::{client_from_env, client_of, open, sdk_config, sdk_config_of};
 #[cfg(any(test, feature = "test-util"))]
 pub use clock::seed_thread;
-pub use clock::{Clock, TIME_WANTED, ms_of_rfc3339};
+pub use clock::{Began, Clock, TIME_WANTED, ms_of_rfc3339};
 pub use codec::{CodecError, LEVELS_MAX, ValueProblem, from_attribute, to_attribute};
 pub use error::{Failure, Reason};
 pub use intent::{Action, Intent};

@@ -55,10 +55,10 @@ impl Service for QueryViews {
     }
 
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
-        let started_ms = self.clock.now_ms();
+        let began = self.clock.begin();
         let Call { payload, request_id, time, .. } = &call;
         let answered = answer(&self.reader, &self.issuers, payload, request_id, *time).await;
-        answered.line(&call, started_ms, self.clock.now_ms()).write();
+        answered.line(&call, self.clock.now_ms(), began.lasted_ms(&self.clock)).write();
         Ok(answered.answer)
     }
 }

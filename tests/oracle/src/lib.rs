@@ -111,12 +111,7 @@ impl Schedule {
             Subject::Queue => reacting::QUEUE_STEPS,
             Subject::Dues => reacting::DUES_STEPS,
         };
-        let mut kinds = BTreeSet::from(Kind::ALL);
-        if subject == Subject::Clocks {
-            // Deadlines are by the machine's clock alone, so its mistakes do not move them.
-            kinds.remove(&Kind::Deadline);
-        }
-        Self { subject, seed, jobs: (0..jobs).collect(), kinds }
+        Self { subject, seed, jobs: (0..jobs).collect(), kinds: Kind::ALL.into() }
     }
 
     /// The `n`th schedule of claims on the work of a project.

@@ -23,6 +23,7 @@ use tokio::{
 
 use crate::{
     invoke::{Invoke, InvokeError},
+    kept::emptied,
     port,
     runtime::{self, ByName, Invocations, Running},
     stack_clock::StackClock,
@@ -31,6 +32,9 @@ use crate::{
 
 /// The most processes of one function. Further invocations wait.
 const CONCURRENCY_MAX: usize = 8;
+
+/// The bytes that a log keeps of earlier starts.
+const LOG_BYTES_KEPT: usize = 16 << 20;
 
 /// The variable with the name of a process's function. All functions of a stack are one program.
 pub(crate) const FUNCTION: &str = "RINGFENCE_FUNCTION";
@@ -70,8 +74,11 @@ impl Functions {
         logs: &Path,
         clock: StackClock,
     ) -> Result<Self> {
-        fs::create_dir_all(logs).with_context(|| format!("cannot make {}", logs.display()))?;
-        let kept = tempfile::tempdir_in(logs).context("cannot make a folder for the binaries")?;
+        let binaries = emptied(logs.join("binaries"))?;
+        fs::create_dir_all(&binaries)
+            .with_context(|| format!("cannot make {}", binaries.display()))?;
+        let kept =
+            tempfile::tempdir_in(binaries).context("cannot make a folder for the binaries")?;
         let listener = port::listen("Lambda's", 0).await?;
         let endpoint = format!("http://{}", listener.local_addr()?);
         let mut functions = ByName::new();
@@ -80,7 +87,8 @@ impl Functions {
         for definition in definitions {
             let name = &definition.binary;
             let log = logs.join(format!("{name}.log"));
-            append_to(&log).with_context(|| format!("cannot write {}", log.display()))?;
+            let opened = append_to(&log).and_then(|_| shorten(&log, LOG_BYTES_KEPT));
+            opened.with_context(|| format!("cannot write {}", log.display()))?;
             let built = programs.get(name).with_context(|| format!("{name} has no program"))?;
             let binary = match kept_programs.entry(built) {
                 Entry::Vacant(entry) => entry.insert(keep(built, kept.path().join(name))?),
@@ -223,6 +231,16 @@ fn append_to(log: &Path) -> io::Result<File> {
     File::options().create(true).append(true).open(log)
 }
 
+/// Keeps the last lines of a log.
+fn shorten(log: &Path, bytes_max: usize) -> io::Result<()> {
+    let text = fs::read(log)?;
+    let Some(over) = text.len().checked_sub(bytes_max).filter(|over| *over > 0) else {
+        return Ok(());
+    };
+    let lines = text[over..].iter().position(|byte| *byte == b'\n');
+    fs::write(log, lines.map_or(&[][..], |end| &text[over + end + 1..]))
+}
+
 async fn run(program: &Program, invocations: &Invocations) -> Result<()> {
     let log = append_to(&program.log)?;
     let (number, end) = invocations.add_process();
@@ -249,4 +267,23 @@ async fn run(program: &Program, invocations: &Invocations) -> Result<()> {
     let ended = ended.await;
     invocations.remove_process(number);
     ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_is_too_long_keeps_its_last_lines() {
+        let folder = TempDir::new().unwrap();
+        let log = folder.path().join("f.log");
+        let shortened = |text: &str, bytes_max| {
+            fs::write(&log, text).unwrap();
+            shorten(&log, bytes_max).unwrap();
+            fs::read_to_string(&log).unwrap()
+        };
+        assert_eq!(shortened("one\ntwo\nthree\n", 14), "one\ntwo\nthree\n");
+        assert_eq!(shortened("one\ntwo\nthree\n", 12), "two\nthree\n");
+        assert_eq!(shortened("a long line", 4), "");
+    }
 }

@@ -112,7 +112,11 @@ impl Lacking {
         if self.plan.read(self.manifest)?.contains(&members) {
             self.plan.edit(self.manifest, |text| Ok(text.replacen(&members, &more, 1)))?;
         } else {
-            let part = format!("{}: {} in `members`, which you have to write", self.manifest, path(PROGRAM));
+            let part = format!(
+                "{}: {} in `members`, which you have to write",
+                self.manifest,
+                path(PROGRAM)
+            );
             self.parts.push(part);
         }
         Ok(own)

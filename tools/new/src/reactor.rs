@@ -19,6 +19,16 @@ pub(crate) enum Sends {
     Webhook,
 }
 
+impl Sends {
+    /// The type of the program that sends.
+    fn by(self) -> &'static str {
+        match self {
+            Self::Mail => "Mailer",
+            Self::Webhook => "Webhook",
+        }
+    }
+}
+
 /// The types that the file of a reactor uses besides the reactor.
 const OWN_NAMES: [&str; 22] = [
     "Box",
@@ -69,6 +79,13 @@ pub(crate) fn add(
         let is_it = text.contains(&format!("= \"{reactor}\";"))
             && text.contains(&format!("impl Reactor for {name} "));
         ensure!(is_it, "{file} is there, but is not the reactor {reactor}: choose another name");
+        let (by, event) = (sends.by(), &event.event_type);
+        ensure!(
+            text.contains(&format!("struct {name}({by});"))
+                && text.contains(&format!("{event} {{")),
+            "{file} is there, but has no `struct {name}({by})` or does not read {event}: change it by hand, or choose \
+             another name"
+        );
     } else {
         check_binary(plan, "the reactor", context, reactor)?;
         check_type("the reactor", reactor, &[&OWN_NAMES[..], &[&*found.name]].concat())?;

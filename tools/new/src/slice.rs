@@ -85,6 +85,14 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
             "{file} is there, but has no `impl Due for {name}`: write it by hand, as docs/deadlines.md of Ringfence shows, \
              or choose another name"
         );
+        if let Some(Cause { event_type, .. }) = &cause {
+            let names = [format!("\"{event_type}\""), format!("{event_type}>(")];
+            ensure!(
+                names.iter().any(|name| text.contains(name)),
+                "{file} is there, but does not react to {event_type}: write `REACTS_TO` and `react` by hand, as \
+                 docs/slices.md of Ringfence shows, or choose another name"
+            );
+        }
         ensure!(
             order.is_empty() || text.contains("const ORDER:"),
             "{file} is there without an order, which stays so: to give it one, write `{order}` into `impl Slice for {name}`"

@@ -264,20 +264,20 @@ fn a_wrong_addition_is_refused_with_the_way_out_and_nothing_is_written() {
 
 /// Adds a context with a slice, and with an automation and a view of the event `on` of another context.
 fn add_rooms(folder: &Path, log: Log, on: &str) {
+    let booked = "rooms/RoomBooked";
     let add = || {
         run(folder, |plan| context::add(plan, "rooms", log)).unwrap();
         run(folder, |plan| slice::add(plan, "rooms", "book-room", Begins::WhenSent)).unwrap();
         run(folder, |plan| slice::add(plan, "rooms", "clean-room", Begins::On(on))).unwrap();
         run(folder, |plan| slice::add(plan, "rooms", "tidy-room", Begins::InOrder(on))).unwrap();
         for (reactor, sends) in [("mail-guest", Sends::Mail), ("tell-partner", Sends::Webhook)] {
-            run(folder, |plan| reactor::add(plan, "rooms", reactor, "rooms/RoomBooked", sends))
-                .unwrap();
+            run(folder, |plan| reactor::add(plan, "rooms", reactor, booked, sends)).unwrap();
         }
         if log != Log::Document {
-            let begins = Begins::After("15m".parse().unwrap(), "rooms/RoomBooked");
+            let begins = Begins::After("15m".parse().unwrap(), booked);
             run(folder, |plan| slice::add(plan, "rooms", "free-room", begins)).unwrap();
         }
-        run(folder, |plan| view::add(plan, "rooms", "bookings", "rooms/RoomBooked")).unwrap()
+        run(folder, |plan| view::add(plan, "rooms", "bookings", booked)).unwrap()
     };
     add();
     let after = files(folder);
@@ -310,22 +310,23 @@ fn add_rooms(folder: &Path, log: Log, on: &str) {
     let list = &after["functions/stack/src/lib.rs"];
     assert!(list.contains("context rooms::Rooms;"), "{list}");
     assert_eq!(add(), "Everything is there already; nothing was changed.\n");
-    let refused = run(folder, |it| slice::add(it, "rooms", "clean-room", Begins::InOrder(on)));
-    let error = format!("{:#}", refused.unwrap_err());
-    assert!(error.contains("write `const ORDER: Option<Lane> = Some(Lane::"), "{error}");
-    let refused = run(folder, |it| reactor::add(it, "rooms", "tell-boss", on, Sends::Mail));
-    let error = format!("{:#}", refused.unwrap_err());
-    assert!(error.contains("name an event of rooms"), "{error}");
+    let add_slice = |name, begins| run(folder, |plan| slice::add(plan, "rooms", name, begins));
+    let add_reactor =
+        |name, on, sends| run(folder, |plan| reactor::add(plan, "rooms", name, on, sends));
+    let mut all = vec![
+        (add_slice("clean-room", Begins::InOrder(on)), "write `const ORDER: Option<Lane> = Some("),
+        (add_slice("clean-room", Begins::On(booked)), "does not react to RoomBooked"),
+        (add_reactor("tell-boss", on, Sends::Mail), "name an event of rooms"),
+        (add_reactor("mail-guest", booked, Sends::Webhook), "no `struct MailGuest(Webhook)`"),
+    ];
     if log != Log::Document {
-        for (name, after, said) in [
-            ("book-room", "15m", "book_room.rs is there, but has no `impl Due for BookRoom`"),
-            ("free-room", "20m", "write `const AFTER_MS: u64 = 20 * 60 * 1_000;` there"),
-        ] {
-            let begins = Begins::After(after.parse().unwrap(), "rooms/RoomBooked");
-            let refused = run(folder, |plan| slice::add(plan, "rooms", name, begins));
-            let error = format!("{:#}", refused.unwrap_err());
-            assert!(error.contains(said), "{error}");
-        }
+        let after = |after: &str| Begins::After(after.parse().unwrap(), booked);
+        all.push((add_slice("book-room", after("15m")), "has no `impl Due for BookRoom`"));
+        all.push((add_slice("free-room", after("20m")), "write `const AFTER_MS: u64 = 20 * 60 *"));
+    }
+    for (refused, said) in all {
+        let error = format!("{:#}", refused.unwrap_err());
+        assert!(error.contains(said), "{error}");
     }
     assert_eq!(files(folder), after, "a second run changes nothing");
 }

@@ -50,10 +50,8 @@ impl Types {
     /// Takes out the alternatives of a union. They are `anyOf`, because some clients of `oneOf` refuse an object that
     /// fits two.
     fn take_out_of_union(&mut self, name: &str, words: &mut Map<String, Value>) {
-        let Some(Value::Array(mut parts)) = words.remove("oneOf").or_else(|| words.remove("anyOf"))
-        else {
-            return;
-        };
+        let word = if words.contains_key("oneOf") { "oneOf" } else { "anyOf" };
+        let Some(Value::Array(mut parts)) = words.remove(word) else { return };
         let differences = differences(&parts);
         for (part, of) in parts.iter_mut().zip(&differences) {
             self.refer(format!("{name}{}", of.name), part);
@@ -143,7 +141,9 @@ pub(crate) fn add_types(value: &mut Value) {
             let constant = words.get("const").or_else(|| words.get("enum")?.get(0));
             let of = match constant {
                 Some(Value::String(_)) => Some("string"),
-                Some(Value::Number(_)) => Some("integer"),
+                Some(Value::Number(number)) => {
+                    Some(if number.is_f64() { "number" } else { "integer" })
+                }
                 Some(Value::Bool(_)) => Some("boolean"),
                 _ => None,
             };

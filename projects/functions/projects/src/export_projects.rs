@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::{Stream, StreamExt, TryStreamExt};
 use lambda_runtime::{Diagnostic, Error};
 use ringfence::aws::http::{Http, HttpError, Signer, endpoint};
-use ringfence::aws::{Clock, Trust, sdk_config};
+use ringfence::aws::{Began, Clock, Trust, sdk_config};
 use ringfence::feed::{Checkpoint, Entry, FeedError, Index, Until};
 use ringfence::function::{Call, Level, LogLine, Service, Variables, chain};
 use ringfence::stack::Function;
@@ -86,18 +86,16 @@ impl Service for ExportProjects {
     }
 
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
-        let (started_ms, time_ms) = (self.clock.now_ms(), call.time.as_millis());
-        let end_ms = started_ms.saturating_add(u64::try_from(time_ms).unwrap_or(u64::MAX));
-        match self.export(end_ms).await {
+        let began = self.clock.begin();
+        match self.export(began, call.time).await {
             Ok((lines, segments)) => {
-                let now_ms = self.clock.now_ms();
                 let json = json!({
                     "lines": lines,
                     "segments": segments,
-                    "duration_ms": now_ms.saturating_sub(started_ms),
+                    "duration_ms": began.lasted_ms(&self.clock),
                     "function_request_id": call.request_id,
                 });
-                LogLine::new(now_ms, Level::INFO, "exported", json).write();
+                LogLine::new(self.clock.now_ms(), Level::INFO, "exported", json).write();
                 Ok(json!({ "lines": lines, "segments": segments }))
             }
             Err(error) => {
@@ -112,7 +110,7 @@ impl Function for ExportProjects {}
 
 impl ExportProjects {
     /// Exports new entries, until no entry is left or the time is over. Returns how many lines and segments there were.
-    async fn export(&self, end_ms: u64) -> Result<(usize, usize), ExportError> {
+    async fn export(&self, began: Began, time: Duration) -> Result<(usize, usize), ExportError> {
         let (mut lines, mut written) = (0, 0);
         let behind = self.bucket.cursor().await?;
         let mut entries = self.index.read(behind, Until::Present).fuse();
@@ -123,7 +121,7 @@ impl ExportProjects {
             }
             let cursor = json!(Cursor { behind: round.behind }).to_string();
             self.bucket.put(CURSOR, cursor.as_bytes()).await?;
-            if self.clock.now_ms() >= end_ms {
+            if Duration::from_millis(began.lasted_ms(&self.clock)) >= time {
                 break;
             }
         }

@@ -49,10 +49,10 @@ impl Service for ReadyWork {
     }
 
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
-        let (payload, started_ms) = (call.payload.clone(), self.clock.now_ms());
+        let (payload, began) = (call.payload.clone(), self.clock.begin());
         let id = &call.request_id;
-        let answered = answer(&self.reader, payload, id, started_ms, call.time).await;
-        answered.line(&call, started_ms, self.clock.now_ms()).write();
+        let answered = answer(&self.reader, payload, id, began.at_ms, call.time).await;
+        answered.line(&call, self.clock.now_ms(), began.lasted_ms(&self.clock)).write();
         Ok(answered.answer)
     }
 }

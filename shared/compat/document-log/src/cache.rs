@@ -14,7 +14,7 @@ pub struct Cache<T>(Option<Mutex<LruCache<StreamName, Cached<T>>>>);
 
 struct Cached<T> {
     state: Arc<Loaded<T>>,
-    /// The last time it was known to be the newest, in milliseconds since 1970.
+    /// The last time it was known to be the newest, by [`Clock::machine_ms`](ringfence_aws::Clock::machine_ms).
     at_ms: u64,
 }
 

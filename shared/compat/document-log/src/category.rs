@@ -19,7 +19,6 @@ use ringfence_core::{
     BOUNDARY_BYTES_MAX, Catalog, CommandRecord, Consistency, Context, Envelope, FilingError, Name,
     NewEvent, Rejected, Slice, Tag,
 };
-use serde::de::Error as _;
 
 /// The streams of one category, which are the documents of one context.
 pub struct Category<D: Document, S> {
@@ -320,7 +319,9 @@ impl<D: Document, S: Store> Category<D, S> {
         envelope: &Envelope,
     ) -> Result<Synced, DocumentError> {
         let unencodable = |source| DocumentError::Unencodable { stream: stream.clone(), source };
-        let (now_ms, mut state) = (self.log.clock.now_ms(), loaded.state.clone());
+        let clock = &self.log.clock;
+        let (now_ms, read_ms, mut state) =
+            (clock.now_ms(), clock.machine_ms(), loaded.state.clone());
         let at_ms = loaded.next_ms(now_ms, self.log.clock.follow(envelope.cause_ms));
         let mut encoded: Vec<Payload> = Vec::new();
         for (index, event) in (loaded.version()..).zip(events) {
@@ -336,8 +337,7 @@ impl<D: Document, S: Store> Category<D, S> {
                     named,
                 });
             }
-            let payload = stored(event, schema, id)
-                .map_err(|error| unencodable(serde_json::Error::custom(error)))?;
+            let payload = stored(event, schema, id)?;
             let read = self.sequenced(stream, index, at_ms, payload.clone());
             let evolved = self.evolve(state, read, id);
             state = evolved.map_err(|error| unencodable(error.into()))?;
@@ -358,7 +358,7 @@ impl<D: Document, S: Store> Category<D, S> {
             StreamAppended::Written(tip) => {
                 let version = tip.version;
                 let loaded = Arc::new(Loaded { state, tip: Some(tip) });
-                self.cache.put(stream, &loaded, now_ms);
+                self.cache.put(stream, &loaded, read_ms);
                 Synced::Written(version)
             }
         })

@@ -1,8 +1,8 @@
 //! Errors of the log and of the decoding of items.
 
 use ringfence_core::{
-    Change, CurrentError, FilingError, HandleError, KeyReused, LimitExceeded, LogError,
-    NewerVersion, PlanError, StoreError,
+    Change, CurrentError, DowncastError, FilingError, HandleError, KeyReused, LimitExceeded,
+    LogError, NewerVersion, PlanError, StoreError,
 };
 use serde::de::Error as _;
 
@@ -60,6 +60,9 @@ pub enum DocumentError {
         #[source]
         source: serde_json::Error,
     },
+    /// The older version that a type still writes can't hold an event; nothing is written.
+    #[error(transparent)]
+    Downcast(#[from] DowncastError),
     /// The context's catalog does not have the type of an event; nothing is written.
     #[error(
         "{event_type} can't be written to {stream}, because the catalog of its context does not have it: add \
@@ -177,6 +180,7 @@ impl From<DocumentError> for HandleError {
             DocumentError::Filing(error) => return PlanError::Boundary(error).into(),
             DocumentError::Limit(limit) => LogError::Limit(limit),
             DocumentError::KeyReused(error) => LogError::KeyReused(error),
+            DocumentError::Downcast(error) => LogError::Downcast(error),
             DocumentError::Nothing { .. } => LogError::Nothing,
             DocumentError::UnknownType { stream, index, event_type } => {
                 let event = format!("{}/{index}", stream.partition());

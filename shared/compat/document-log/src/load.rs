@@ -25,7 +25,7 @@ impl<D: Document, S: Store> Category<D, S> {
         envelope: &Envelope,
     ) -> Result<(Arc<Loaded<D>>, bool), DocumentError> {
         let cached = self.cache.get(stream);
-        let age = |at_ms: u64| self.log.clock.now_ms().saturating_sub(at_ms);
+        let age = |at_ms: u64| self.log.clock.machine_ms().saturating_sub(at_ms);
         let state = match (load, &cached) {
             (Load::Empty, _) => {
                 return Ok((Arc::new(Loaded { state: D::default(), tip: None }), false));
@@ -55,7 +55,7 @@ impl<D: Document, S: Store> Category<D, S> {
     ) -> Result<Arc<Loaded<D>>, DocumentError> {
         let mut attempts = torn_retry(self.log.retry(envelope)).start();
         let (mut consistency, mut found) = (consistency, found);
-        let at_ms = self.log.clock.now_ms();
+        let at_ms = self.log.clock.machine_ms();
         loop {
             match self.attempt(stream, known, consistency, found.take(), envelope).await {
                 Err(error) if error.is_torn() && attempts.again().await => {

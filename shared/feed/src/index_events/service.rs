@@ -67,7 +67,7 @@ impl Service for IndexEvents {
     }
 
     async fn answer(&self, mut call: Call) -> Result<Value, Diagnostic> {
-        let began_ms = self.clock.now_ms();
+        let began = self.clock.begin();
         let records = records(&mut call.payload)?;
         let report =
             index(&self.sources, &self.indexer, &self.dead_letters, &records, call.time).await;
@@ -80,9 +80,9 @@ impl Service for IndexEvents {
             "failed_from": report.failed_from,
             "cause": report.cause,
         });
-        let now_ms = self.clock.now_ms();
-        let mut line = LogLine::new(now_ms, Level::INFO, "batch", json);
-        report.links.trace(&mut line, Self::NAME, &call.request_id, (began_ms, now_ms));
+        let lasted_ms = began.lasted_ms(&self.clock);
+        let mut line = LogLine::new(self.clock.now_ms(), Level::INFO, "batch", json);
+        report.links.trace(&mut line, Self::NAME, &call.request_id, began.at_ms, lasted_ms);
         line.write();
         Ok(delivered(report.failed_from))
     }

@@ -121,7 +121,7 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
     /// A line that begins now. By default it is for an event without commands.
     fn line(&self, lambda: &Lambda) -> Line {
         Line {
-            timestamp_ms: self.clock.now_ms(),
+            began: self.clock.begin(),
             slice: S::NAME,
             per_slice: self.per_slice,
             function_request_id: lambda.request_id.clone(),
@@ -145,7 +145,7 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
 
     /// Adds duration and cost to `line`, whose invocation or command began at `before`.
     fn end(&self, line: &mut Line, before: &Usage) {
-        line.duration_ms = self.clock.now_ms().saturating_sub(line.timestamp_ms);
+        line.duration_ms = line.began.lasted_ms(&self.clock);
         line.usage = self.meter.snapshot().since(before);
     }
 

@@ -2,7 +2,7 @@
 //! `duration_ms`.
 
 use crate::{LOGGED_BYTES_MAX, LogLine, MetricUnit};
-use ringfence_aws::Usage;
+use ringfence_aws::{Began, Usage};
 use ringfence_core::{BoundaryId, Traceparent};
 use serde::Serialize;
 use tracing::Level;
@@ -11,7 +11,7 @@ use tracing::Level;
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Line {
     #[serde(skip)]
-    pub(crate) timestamp_ms: u64,
+    pub(crate) began: Began,
     pub(crate) slice: &'static str,
     /// Whether it has metrics of the slice.
     #[serde(skip)]
@@ -68,7 +68,7 @@ impl Line {
         };
         let message = format!("{} {}", self.slice, self.outcome);
         let json = serde_json::to_value(self).expect("a line is a map with text keys");
-        let mut line = LogLine::new(self.timestamp_ms, level, message, json);
+        let mut line = LogLine::new(self.began.at_ms, level, message, json);
         let json = &mut line.json;
         let units = self.usage.total();
         json["requests"] = (self.usage.reads + self.usage.writes).into();
@@ -106,7 +106,7 @@ mod tests {
 
     fn line(outcome: &'static str) -> Line {
         Line {
-            timestamp_ms: 0,
+            began: Began::default(),
             slice: "order-product",
             per_slice: false,
             function_request_id: "r-1".to_owned(),

@@ -49,13 +49,12 @@ impl Service for FireDeadlines {
             error_type: "not-swept".to_owned(),
             error_message: message,
         };
-        let started_ms = self.logs.clock.now_ms();
+        let (clock, began) = (&self.logs.clock, self.logs.clock.begin());
         let sweep = self.sweep().map_err(|error| failed(error.to_string()))?;
         let swept = sweep.all(call.time).await;
-        let now_ms = self.logs.clock.now_ms();
-        let mut line = swept.line(now_ms);
+        let mut line = swept.line(clock.now_ms());
         line.json["function_request_id"] = call.request_id.as_str().into();
-        line.json["duration_ms"] = now_ms.saturating_sub(started_ms).into();
+        line.json["duration_ms"] = began.lasted_ms(clock).into();
         line.write();
         match swept.failures.is_empty() {
             true => Ok(json!({ "fired": swept.fired, "left": swept.left })),

@@ -47,11 +47,11 @@ pub async fn run_views(
     clock: &Clock,
     request_id: &str,
 ) -> Round {
-    let began_ms = clock.now_ms();
+    let began = clock.begin();
     let turns = &Turns::new(views.len(), time);
     let all = join_all(views.iter().map(|view| run_view(projector, view, turns))).await;
     let end = projector.end().await;
-    let now_ms = clock.now_ms();
+    let (now_ms, lasted_ms) = (clock.now_ms(), began.lasted_ms(clock));
     let mut round = Round::default();
     for outcome in all.into_iter().flatten() {
         let Outcome { view, live, ran, .. } = &outcome;
@@ -60,7 +60,7 @@ pub async fn run_views(
             || (*view).to_owned(),
             |Generation(generation)| format!("{view}#{generation}"),
         );
-        ran.links.trace(&mut line, &run, request_id, (began_ms, now_ms));
+        ran.links.trace(&mut line, &run, request_id, began.at_ms, lasted_ms);
         if *live {
             // Without an answer the view's checkpoint is not known.
             let known = outcome.error.is_none() || ran.checkpoint.is_some();

@@ -37,18 +37,18 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// The line of the log of a call that took the time between two moments, in milliseconds since 1970. An HTTP answer
+    /// The line of the log, at `now_ms` since 1970, of a call that took `duration_ms`. An HTTP answer
     /// of 503 or 500 that has its own alarm is measured as `views_not_ready`, so that the alarm of failed requests can
     /// leave it out. That alarm counts the answers of API Gateway, which never sees a direct invoke.
     #[must_use]
-    pub fn line(&self, call: &Call, started_ms: u64, now_ms: u64) -> LogLine {
+    pub fn line(&self, call: &Call, now_ms: u64, duration_ms: u64) -> LogLine {
         let level = if self.cause.is_some() { Level::ERROR } else { Level::INFO };
         let mut json = json!({
             "function": call.function,
             "function_request_id": call.request_id,
             "view": self.view,
             "outcome": self.outcome,
-            "duration_ms": now_ms.saturating_sub(started_ms),
+            "duration_ms": duration_ms,
         });
         if let Some(cause) = &self.cause {
             json["cause"] = cause.as_str().into();

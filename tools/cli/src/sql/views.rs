@@ -57,7 +57,7 @@ fn all(files: &[PathBuf], form: Form) -> Result<String> {
     });
     let files = files.collect::<Result<Vec<_>>>()?.join(", ");
     let source = match form {
-        Form::Parquet => format!("read_parquet([{files}])"),
+        Form::Parquet => format!("read_parquet([{files}], union_by_name = true)"),
         Form::Jsonl => {
             let columns = COLUMNS.map(|(column, of)| format!("{}: {}", name(column), text(of)));
             format!(

@@ -15,8 +15,17 @@ pub(super) fn outputs(view: &View<'_>) -> Result<BTreeMap<String, String>, Templ
     for (name, output) in outputs {
         let place = Place { resource: "Outputs", property: name };
         let (value, text) = (&output["Value"], output["Value"].to_string());
+        let names = |id: &str| {
+            let references = [
+                format!("\"{id}\""),
+                format!("\"{id}."),
+                format!("${{{id}}}"),
+                format!("${{{id}."),
+            ];
+            references.iter().any(|reference| text.contains(reference))
+        };
         let mut of_pool = COGNITO.iter().flat_map(|kind| view.all(kind));
-        if view.is_there("Outputs", output)? && !of_pool.any(|(id, _)| text.contains(id)) {
+        if view.is_there("Outputs", output)? && !of_pool.any(|(id, _)| names(id)) {
             found.insert(name.clone(), view.resolver.text(place, value)?);
         }
     }

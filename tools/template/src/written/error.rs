@@ -39,5 +39,5 @@ pub enum WriteError {
     #[error(
         "template.yaml would have something twice ({0}). If it has no marks, or changed ones, take it over by `cargo ringfence template --adopt`; else delete yours below the marks if an older release needed it there, or rename it"
     )]
-    Marks(serde_yaml_ng::Error),
+    Marks(String),
 }

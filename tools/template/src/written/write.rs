@@ -72,8 +72,30 @@ fn with_written(
     }
     let text: String = parts.into_iter().map(|(_, text)| text).collect();
     // The parser refuses a repeated key.
-    serde_yaml_ng::from_str::<serde_yaml_ng::Value>(&text).map_err(WriteError::Marks)?;
-    Ok(text)
+    match serde_yaml_ng::from_str::<Value>(&text) {
+        Ok(_) => Ok(text),
+        Err(error) => {
+            let keys = repeated(&text, &bodies)?;
+            Err(WriteError::Marks(if keys.is_empty() {
+                error.to_string()
+            } else {
+                keys.join(", ")
+            }))
+        }
+    }
+}
+
+/// The entries that a person has written beside the ones of the marks.
+fn repeated(text: &str, bodies: &[(&str, String)]) -> Result<Vec<String>, WriteError> {
+    let mut found = Vec::new();
+    for Section { name, before, after, .. } in sections(text) {
+        let Some((_, body)) = bodies.iter().find(|(of, _)| *of == name) else { continue };
+        let (written, own) = (entries(body)?, entries(&format!("{before}{after}"))?);
+        let own = own.get(name).and_then(Value::as_mapping);
+        let keys = written.keys().filter(|key| own.is_some_and(|own| own.contains_key(key)));
+        found.extend(keys.filter_map(Value::as_str).map(str::to_owned));
+    }
+    Ok(found)
 }
 
 /// The beginning of the comments right before the next section.

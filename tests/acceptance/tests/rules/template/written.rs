@@ -207,6 +207,13 @@ fn a_wrong_setting_is_refused_with_the_way_out() {
         let error = write(&format!("Ringfence:\n    {settings}")).unwrap_err();
         assert!(error.contains(said), "{settings}: {error}");
     }
+    let own = "  IndexTable: { Type: T }\n  ProjectViews: { Type: T }\n\nOutputs:\n";
+    let text = ["IndexTable", "ProjectViews"]
+        .iter()
+        .fold(text, |text, id| text.replacen(&format!("\n  {id}:"), &format!("\n  Old{id}:"), 1));
+    let text = text.replacen("\nOutputs:\n", own, 1);
+    let error = written(&text, &application.stack, &place, None).unwrap_err().to_string();
+    assert!(error.contains("IndexTable") && error.contains("ProjectViews"), "{error}");
 }
 
 #[test]

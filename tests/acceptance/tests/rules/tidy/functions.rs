@@ -90,7 +90,9 @@ fn check_table(page: &str, name: &str, columns: &str, rows: String) {
     let end = begin + end;
     let line = "---|".repeat(columns.split('|').count());
     let table = format!("| {columns} |\n|{line}\n{rows}");
-    if env::var_os("UPDATE").is_some() {
+    if text[begin..end] == table {
+        // Other tests read the page meanwhile, so it is not written again.
+    } else if env::var_os("UPDATE").is_some() {
         fs::write(&path, format!("{}{table}{}", &text[..begin], &text[end..])).unwrap();
     } else {
         let lines = |table: &str| table.lines().map(str::to_owned).collect();
@@ -101,6 +103,6 @@ fn check_table(page: &str, name: &str, columns: &str, rows: String) {
             |row| format!("{page} has the row {row}"),
         );
         let write = "`UPDATE=1 cargo test --test rules` writes the table";
-        assert!(text[begin..end] == table, "\n{}\n{write}", lines.join("\n"));
+        panic!("\n{}\n{write}", lines.join("\n"));
     }
 }
