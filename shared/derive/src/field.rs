@@ -44,9 +44,7 @@ impl Tagged {
     pub(crate) fn new(attributes: &[Attribute], fields: Fields, what: &str) -> Result<Self> {
         refuse_serde(attributes)?;
         let fields = match fields {
-            Fields::Named(fields) => {
-                fields.named.into_iter().map(TaggedField::parse).collect::<Result<_>>()?
-            }
+            Fields::Named(fields) => all(fields.named.into_iter().map(TaggedField::parse))?,
             Fields::Unit => Vec::new(),
             Fields::Unnamed(fields) => {
                 return Err(syn::Error::new(fields.span(), format!("{what} has named fields")));
@@ -83,6 +81,19 @@ impl Tagged {
             #path { #(#idents),* } => { #(#computed)* #(#of_fields)* }
         }
     }
+}
+
+/// All values, or all errors, so that one build shows them.
+fn all<T>(results: impl Iterator<Item = Result<T>>) -> Result<Vec<T>> {
+    let (mut values, mut errors) = (Vec::new(), None::<syn::Error>);
+    for result in results {
+        match (result, &mut errors) {
+            (Ok(value), _) => values.push(value),
+            (Err(error), Some(all)) => all.combine(error),
+            (Err(error), none) => *none = Some(error),
+        }
+    }
+    errors.map_or(Ok(values), Err)
 }
 
 impl TaggedField {

@@ -148,7 +148,7 @@ enum OfAll {
     /// Sends the commands that are due, or will be. Status 0: all took effect, 1: some did not and stay, or the time
     /// was over, 2: error.
     Due(due::Arguments),
-    /// Prints the events of the index in their order, from any checkpoint on.
+    /// Prints the events of the index in their order, from any checkpoint on, until Ctrl-C.
     Tail(tail::Arguments),
     /// Sends events of the index again: to the bus, marked as a replay, or into a view.
     #[command(subcommand)]

@@ -6,7 +6,7 @@
 use crate::{__Context__, __Event__, __Id__};
 use ringfence::prelude::*;
 
-/// How long after the event it is due, in milliseconds.
+/// How long after the event it is due, in milliseconds. If the time was promised, keep it in the event instead.
 const AFTER_MS: u64 = __ms__;
 
 /// The command.

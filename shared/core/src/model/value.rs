@@ -1,5 +1,6 @@
 //! Ids, texts and lists: the value types that every context needs.
 
+use std::fmt::{self, Display, Formatter};
 use std::{ops::Deref, str::FromStr};
 
 use ringfence_derive::value;
@@ -123,6 +124,19 @@ impl<const BYTES_MAX: usize> FromStr for Text<BYTES_MAX> {
 
     fn from_str(text: &str) -> Result<Self, TextError> {
         text.to_owned().try_into()
+    }
+}
+
+impl<const BYTES_MAX: usize> Text<BYTES_MAX> {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<const BYTES_MAX: usize> Display for Text<BYTES_MAX> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 

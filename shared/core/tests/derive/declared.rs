@@ -96,11 +96,13 @@ mod strong_alone {
     }
 }
 
-mod tag_on_a_plain_field {
+mod tags_on_plain_fields {
     #[derive(ringfence::Command)]
     struct Place {
         #[tag(partition)]
         order: String,
+        #[tag(cross_partition)]
+        product: String,
     }
 }
 
