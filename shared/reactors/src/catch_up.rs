@@ -27,24 +27,17 @@ impl<H: Handler> Lanes<H> {
             let (parked, resumed) = (run.parked.borrow(), run.resumed.borrow());
             resumed.iter().filter_map(|lane| parked.get(lane)).map(|lane| lane.from).min()
         };
-        let Some(mut at) = from else { return Ok(()) };
-        let feed = self.index.read(at, Until::Present);
-        let mut feed =
-            feed.try_take_while(move |entry| ready(Ok(entry.checkpoint <= until))).boxed();
-        while at < until && !run.resumed.borrow().is_empty() {
-            let is_resumed = |entry: &Entry| {
-                let lane = self.handler.lane(&entry.event);
-                let resumed = run.resumed.borrow().contains(&lane);
-                resumed
-                    && run.parked.borrow().get(&lane).is_some_and(|of| of.from < entry.checkpoint)
-            };
-            let batch = self.cut(&mut feed, at, is_resumed).await?;
-            let undone = self.handle(run, batch.entries).await?;
-            at = undone.unwrap_or(if batch.is_last { until } else { batch.to });
-            if undone.is_some() || run.is_over() {
-                break;
-            }
-        }
+        let Some(from) = from else { return Ok(()) };
+        let feed = self.index.read(from, Until::Present);
+        let feed = feed.try_take_while(move |entry| ready(Ok(entry.checkpoint <= until))).boxed();
+        let is_resumed = |entry: &Entry| {
+            let lane = self.handler.lane(&entry.event);
+            let resumed = run.resumed.borrow().contains(&lane);
+            resumed && run.parked.borrow().get(&lane).is_some_and(|of| of.from < entry.checkpoint)
+        };
+        let lanes_max = || run.resumed.borrow().len();
+        let flowed = self.flow(run, (feed, from), is_resumed, lanes_max, async |_| Ok(())).await?;
+        let at = if flowed.is_end { until } else { flowed.to };
         let resumed = std::mem::take(&mut *run.resumed.borrow_mut());
         for lane in resumed {
             if at >= until {

@@ -32,12 +32,8 @@ pub trait Handler {
     /// # Errors
     /// The event can't be read.
     fn plan(&self, event: &SequencedEvent) -> Result<usize, Failed>;
-    /// Carries out an effect for one of the workers, from 0. A worker has one effect at a time.
-    fn carry_out<'a>(
-        &'a self,
-        worker: usize,
-        delivery: Delivery<'a>,
-    ) -> LocalBoxFuture<'a, Result<(), Failed>>;
+    /// Carries out an effect. Several lanes have one under way.
+    fn carry_out<'a>(&'a self, delivery: Delivery<'a>) -> LocalBoxFuture<'a, Result<(), Failed>>;
 }
 
 /// A reactor as a handler.
@@ -94,11 +90,7 @@ impl<R: Reactor> Handler for Outside<R> {
         self.effects(event).map(|effects| effects.len())
     }
 
-    fn carry_out<'a>(
-        &'a self,
-        _worker: usize,
-        delivery: Delivery<'a>,
-    ) -> LocalBoxFuture<'a, Result<(), Failed>> {
+    fn carry_out<'a>(&'a self, delivery: Delivery<'a>) -> LocalBoxFuture<'a, Result<(), Failed>> {
         async move {
             match self.effects(delivery.event())?.get(delivery.number()) {
                 Some(effect) => self.reactor.run(effect, &delivery).await,

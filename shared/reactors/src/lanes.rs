@@ -14,10 +14,12 @@ use crate::item::{ParkedLane, Receipt};
 use crate::table::{Lease, ReactorTable};
 
 /// Lanes that are handled side by side.
-pub const WORKERS: usize = 16;
+pub(crate) const LANES_AT_ONCE: usize = 64;
 /// The most events of a batch, after which the checkpoint moves.
 pub const BATCH_EVENTS_MAX: usize = 100;
-/// The most bytes of memory for the events of a batch. The first one is held whatever its size.
+/// The most batches that are read and not passed.
+pub(crate) const BATCHES_MAX: usize = 10;
+/// The most bytes of memory for events: no batch is read while so many are held, and none goes on after it holds so many.
 pub(crate) const BATCH_HELD_BYTES_MAX: usize = 8_000_000;
 /// The longest time of an effect. After that it may have happened or not.
 pub const EFFECT_TIME_MAX: Duration = Duration::from_secs(15);
@@ -89,7 +91,9 @@ pub(crate) struct Run {
     /// After the event that the last run was handling when it ended, if that run was careful.
     pub(crate) deadly: Cell<Option<Checkpoint>>,
     pub(crate) effects: Cell<u64>,
-    /// A worker has failed, so the others begin nothing more.
+    /// How many events have failed for now.
+    pub(crate) failures: Cell<usize>,
+    /// A request has failed, so nothing more begins.
     pub(crate) broken: Cell<bool>,
 }
 

@@ -10,6 +10,7 @@
 mod case;
 mod catch_up;
 mod error;
+mod flow;
 mod function;
 mod handler;
 mod item;
@@ -26,7 +27,7 @@ pub use function::{ANSWER_TIME, ReactorFunction, run};
 pub use handler::{Handler, Outside};
 pub use item::{ParkedLane, ReactorStanding, Unpark};
 pub use lanes::{
-    BATCH_EVENTS_MAX, EFFECT_TIME_MAX, Ended, Lanes, PAUSES, RanLanes, WAITING_LANES_MAX, WORKERS,
+    BATCH_EVENTS_MAX, EFFECT_TIME_MAX, Ended, Lanes, PAUSES, RanLanes, WAITING_LANES_MAX,
 };
 pub use reactor::{Delivery, Failed, InDoubt, Reactor, Starts};
 pub use table::ReactorTable;

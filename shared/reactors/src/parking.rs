@@ -138,6 +138,8 @@ impl ReactorTable {
         actions: Vec<TransactWriteItem>,
         operation: &'static str,
     ) -> Result<Option<(usize, Option<Item>)>, ReactorError> {
+        // Two at once would refuse each other, because both have the reactor's item.
+        let _one = lease.one.lock().await;
         let check = ConditionCheck::builder()
             .table_name(self.table.name())
             .set_key(Some(reader_key(reactor)))

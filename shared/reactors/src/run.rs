@@ -1,9 +1,9 @@
 //! One run of a reactor: new events, and lanes that waited.
 //!
 //! Only the run with the lease parks lanes, frees them and moves the checkpoint. It reads the events after the
-//! checkpoint in batches. Each lane has one worker, which handles the lane's events one after another; the checkpoint
-//! moves when all events of the batch are done, or their lanes wait or are parked. After a crash the next run reads the
-//! batch again, and the receipts say what is done.
+//! checkpoint, and handles those of a lane one after another ([`flow`](crate::flow)). The checkpoint moves over events
+//! that are done, or whose lanes wait or are parked. After a crash the next run reads the events after the checkpoint
+//! again, and the receipts say what is done.
 //!
 //! A lane whose event fails waits for its next try, or is parked: one item has the place of that event. Later events
 //! stay in the index, and are read from there, up to the checkpoint, when the lane is tried again. From then on the
@@ -63,6 +63,7 @@ impl<H: Handler> Lanes<H> {
             careful: Cell::new(standing.until_ms.is_some()),
             deadly: Cell::new(standing.trying),
             effects: Cell::new(0),
+            failures: Cell::new(0),
             broken: Cell::new(false),
         };
         loop {
@@ -143,26 +144,29 @@ impl<H: Handler> Lanes<H> {
 
     /// Handles the events after the checkpoint, except in lanes that wait.
     async fn follow(&self, run: &Run) -> Result<Ended, ReactorError> {
-        let mut feed = self.index.read(run.at.get(), Until::Present);
-        loop {
-            if run.waiting() >= WAITING_LANES_MAX {
-                return Ok(Ended::Stopped);
-            }
-            if run.is_over() {
-                return Ok(Ended::Behind);
-            }
-            let batch = self.cut(&mut feed, run.at.get(), |_| true).await?;
-            let undone = self.handle(run, batch.entries).await?;
-            let to = undone.unwrap_or(batch.to);
-            if to > run.at.get() {
-                self.table.advance(self.handler.name(), &run.lease, to).await?;
-                run.at.set(to);
-            }
-            match undone {
-                Some(_) => return Ok(Ended::Behind),
-                None if batch.is_last => return Ok(Ended::Present),
-                None => run.careful.set(false),
-            }
+        let failures_max = run.failures.get() + WAITING_LANES_MAX.saturating_sub(run.waiting());
+        let lanes_max = || failures_max.saturating_sub(run.failures.get());
+        let pass = async |to| {
+            self.advance(run, to).await?;
+            run.careful.set(false);
+            Ok(())
+        };
+        let from = run.at.get();
+        let feed = (self.index.read(from, Until::Present), from);
+        let flowed = self.flow(run, feed, |_| true, lanes_max, pass).await?;
+        if flowed.to > run.at.get() {
+            self.advance(run, flowed.to).await?;
         }
+        Ok(match lanes_max() {
+            0 => Ended::Stopped,
+            _ if flowed.is_end => Ended::Present,
+            _ => Ended::Behind,
+        })
+    }
+
+    async fn advance(&self, run: &Run, to: Checkpoint) -> Result<(), ReactorError> {
+        self.table.advance(self.handler.name(), &run.lease, to).await?;
+        run.at.set(to);
+        Ok(())
     }
 }

@@ -33,9 +33,15 @@ pub(crate) struct Lease {
     number: Cell<u64>,
     /// Names who has it, so that a write whose answer was lost is known.
     owner: String,
+    /// Held by each request that raises the number or relies on it.
+    pub(crate) one: Mutex<()>,
 }
 
 impl Lease {
+    fn new(number: u64, owner: &str) -> Self {
+        Self { number: Cell::new(number), owner: owner.to_owned(), one: Mutex::default() }
+    }
+
     pub(crate) fn number(&self) -> u64 {
         self.number.get()
     }
@@ -107,7 +113,7 @@ impl ReactorTable {
         let owner = self.clock.uuid().to_string();
         loop {
             let (at, now_ms) = (standing.checkpoint.unwrap_or(first), self.clock.now_ms());
-            let lease = Lease { number: Cell::new(standing.lease), owner: owner.clone() };
+            let lease = Lease::new(standing.lease, &owner);
             let taken = self.step(
                 reactor,
                 &lease,
@@ -155,6 +161,7 @@ impl ReactorTable {
         values: Vec<(&str, AttributeValue)>,
         operation: &'static str,
     ) -> Result<Result<(), ReactorStanding>, ReactorError> {
+        let _one = lease.one.lock().await;
         let (was, next) = (lease.number(), lease.number() + 1);
         let own = [(":next", number(next)), (":mine", text(&lease.owner))];
         let (is_there, was) = match was {
@@ -297,7 +304,7 @@ impl ReactorTable {
             if !self.parked(reactor).await?.is_empty() {
                 return Err(ReactorError::HasParked { reactor: reactor.to_owned() });
             }
-            let lease = Lease { number: Cell::new(standing.lease), owner: name.clone() };
+            let lease = Lease::new(standing.lease, &name);
             let sent = self.step(
                 reactor,
                 &lease,

@@ -1,9 +1,6 @@
-//! The work of a run: batches of events, the lanes side by side, and in a lane one event after another.
-
-use std::hash::{DefaultHasher, Hash, Hasher};
+//! The work on one event: its effects, its receipt, and what follows if it fails.
 
 use futures::StreamExt;
-use futures::future::join_all;
 use futures::stream::BoxStream;
 use ringfence_core::BoundaryId;
 use ringfence_feed::{Checkpoint, Entry, FeedError};
@@ -12,7 +9,7 @@ use tokio::time::timeout;
 use crate::error::ReactorError;
 use crate::handler::Handler;
 use crate::item::{ParkedLane, Receipt, Unpark};
-use crate::lanes::{BATCH_EVENTS_MAX, BATCH_HELD_BYTES_MAX, EFFECT_TIME_MAX, Lanes, Run, WORKERS};
+use crate::lanes::{BATCH_EVENTS_MAX, BATCH_HELD_BYTES_MAX, EFFECT_TIME_MAX, Lanes, Run};
 use crate::table::overtaken;
 use crate::{Delivery, Failed, InDoubt};
 
@@ -21,17 +18,23 @@ const BATCH_ENTRIES_MAX: usize = 1_000;
 /// The most bytes of a cause in an item.
 const CAUSE_BYTES_MAX: usize = 2_048;
 
-/// An entry of the index; if it can't be decoded, its known part and the reason.
+/// Entries of the index.
+pub(crate) type Feed = BoxStream<'static, Result<Entry, FeedError>>;
+
+/// An entry of the index with its lane; if it can't be decoded, its known part and the reason.
 pub(crate) struct Cut {
+    pub(crate) lane: BoundaryId,
     pub(crate) entry: Entry,
     unread: Option<String>,
 }
 
 /// Consecutive events of the handler.
 pub(crate) struct Batch {
-    pub(crate) entries: Vec<Cut>,
+    pub(crate) cuts: Vec<Cut>,
     /// After the last entry that was read.
     pub(crate) to: Checkpoint,
+    /// The memory that the events take, in bytes.
+    pub(crate) held: usize,
     /// Whether the index had no more.
     pub(crate) is_last: bool,
 }
@@ -40,73 +43,35 @@ impl<H: Handler> Lanes<H> {
     /// The next events of the handler that are wanted.
     pub(crate) async fn cut(
         &self,
-        feed: &mut BoxStream<'static, Result<Entry, FeedError>>,
+        feed: &mut Feed,
         at: Checkpoint,
         wants: impl Fn(&Entry) -> bool,
     ) -> Result<Batch, ReactorError> {
-        let (mut entries, mut to, mut held) = (Vec::new(), at, 0);
+        let mut batch = Batch { cuts: Vec::new(), to: at, held: 0, is_last: false };
         for _ in 0..BATCH_ENTRIES_MAX {
             let Some(entry) = feed.next().await else {
-                return Ok(Batch { entries, to, is_last: true });
+                batch.is_last = true;
+                break;
             };
             let (entry, unread) = Entry::or_known(entry)?;
-            to = entry.checkpoint;
+            batch.to = entry.checkpoint;
             if self.handler.handles(&entry.event) && wants(&entry) {
-                held += entry.held();
-                entries.push(Cut { entry, unread });
+                batch.held += entry.held();
+                let lane = self.handler.lane(&entry.event);
+                batch.cuts.push(Cut { lane, entry, unread });
             }
-            if entries.len() == BATCH_EVENTS_MAX || held >= BATCH_HELD_BYTES_MAX {
+            if batch.cuts.len() == BATCH_EVENTS_MAX || batch.held >= BATCH_HELD_BYTES_MAX {
                 break;
             }
         }
-        Ok(Batch { entries, to, is_last: false })
-    }
-
-    /// Handles events, the lanes side by side. Returns where the next run has to begin if the time was over before all were
-    /// done.
-    pub(crate) async fn handle(
-        &self,
-        run: &Run,
-        entries: Vec<Cut>,
-    ) -> Result<Option<Checkpoint>, ReactorError> {
-        let count = if run.careful.get() { 1 } else { WORKERS };
-        let mut workers: Vec<Vec<(BoundaryId, Cut)>> = Vec::new();
-        workers.resize_with(count, Vec::new);
-        for entry in entries {
-            let lane = self.handler.lane(&entry.entry.event);
-            let mut hasher = DefaultHasher::new();
-            lane.as_str().hash(&mut hasher);
-            let worker = hasher.finish() % count as u64;
-            workers[usize::try_from(worker).unwrap_or(0)].push((lane, entry));
-        }
-        if self.handler.keeps_receipts() {
-            self.load(run, workers.iter().flatten().map(|(lane, _)| lane)).await?;
-        }
-        let working = workers.iter().enumerate().map(|(worker, entries)| async move {
-            for (lane, entry) in entries {
-                let _alone = match run.careful.get() {
-                    true => Some(self.table.alone.lock().await),
-                    false => None,
-                };
-                if run.is_over() {
-                    return Ok(entry.entry.checkpoint.previous());
-                }
-                self.event(run, worker, lane, entry).await.inspect_err(|_| run.broken.set(true))?;
-            }
-            Ok(None)
-        });
-        let ended =
-            join_all(working).await.into_iter().collect::<Result<Vec<_>, ReactorError>>()?;
-        Ok(ended.into_iter().flatten().min())
+        Ok(batch)
     }
 
     /// Carries out the effects of an event that are not done, unless its lane is parked.
-    async fn event(
+    pub(crate) async fn event(
         &self,
         run: &Run,
-        worker: usize,
-        lane: &BoundaryId,
-        Cut { entry, unread }: &Cut,
+        Cut { lane, entry, unread }: &Cut,
     ) -> Result<(), ReactorError> {
         let Entry { checkpoint, event } = entry;
         let parked = run.parked.borrow().get(lane).cloned();
@@ -158,7 +123,7 @@ impl<H: Handler> Lanes<H> {
             if parks && self.handler.keeps_receipts() {
                 receipt = self.write(run, lane, under_way.clone()).await?;
             }
-            let carried_out = self.effect(run, worker, entry, n).await;
+            let carried_out = self.effect(run, entry, n).await;
             if let Err(Failed::Undeliverable(cause)) = carried_out {
                 let (reactor, event, cause) = (self.handler.name(), event.id(), cut_off(cause));
                 tracing::warn!(reactor, lane = %lane, event, cause, "undeliverable");
@@ -185,15 +150,9 @@ impl<H: Handler> Lanes<H> {
     }
 
     /// Carries out one effect.
-    async fn effect(
-        &self,
-        run: &Run,
-        worker: usize,
-        entry: &Entry,
-        n: usize,
-    ) -> Result<(), Failed> {
+    async fn effect(&self, run: &Run, entry: &Entry, n: usize) -> Result<(), Failed> {
         let delivery = Delivery::new(self.handler.name(), &entry.event, n).again(run.again);
-        let carried_out = timeout(EFFECT_TIME_MAX, self.handler.carry_out(worker, delivery)).await;
+        let carried_out = timeout(EFFECT_TIME_MAX, self.handler.carry_out(delivery)).await;
         carried_out.unwrap_or_else(|_| {
             Err(Failed::Unknown(format!("it had no answer within {EFFECT_TIME_MAX:?}")))
         })
@@ -236,6 +195,7 @@ impl<H: Handler> Lanes<H> {
             None => tracing::error!(reactor, lane = %name, event, cause, tries, "parked"),
             Some(_) => tracing::warn!(reactor, lane = %name, event, cause, tries, "failed for now"),
         }
+        run.failures.set(run.failures.get() + usize::from(next_ms.is_some()));
         run.resumed.borrow_mut().remove(lane);
         self.park(run, parked).await
     }

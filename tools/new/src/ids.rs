@@ -8,7 +8,7 @@ use crate::pool::SERVER;
 /// are ids of parameters, resources, and the mappings that SAM makes. A test of the template compares them.
 const WRITTEN: &str = "
     AggregateStreamArn AggregateTable AggregateTableArn AggregateTableName AggregateTableStreamArn
-    AlarmTopicArn Api ApiLogs Architecture AutomationsDeadLetters AutomationsDeadLettersPolicy
+    AlarmTopicArn Api ApiLogs ApiRequestsPerSecond Architecture AutomationsDeadLetters AutomationsDeadLettersPolicy
     AutomationsHaveDeadLetters BatchesGivenUp BatchesLost CommandQueue CommandsContend
     CommandsDeadLetters CommandsFail CommandsHaveDeadLetters CommandsWait CorsOrigins Dashboard
     DcbLogRole DeadlinesLate DocumentStreamArn DocumentTable DocumentTableArn DocumentTableName
@@ -21,10 +21,10 @@ const WRITTEN: &str = "
     ProjectViewsFailedBatches ProjectViewsRole ProjectViewsStream PublishEvents PublishEventsAggregates
     PublishEventsDeadLetters PublishEventsDocuments PublishEventsFailedBatches
     PublishEventsHasDeadLetters PublishEventsRole PublishEventsStream QueryViews QueryViewsConcurrency
-    QueryViewsRole ReactInOrder ReactInOrderRole RowsParked RunCommands RunCommandsRole
+    QueryViewsRole ReactInOrder ReactInOrderRole ReaderMemory RowsParked RunCommands RunCommandsRole
     SmtpUrlParameter SpansUrl StreamsBehind UserPool UserPoolClient UserPoolDomain UserPoolServerStack ViewTable ViewTableArn
     ViewTableName ViewsBehind
-    WebhookPrivate WebhookSecretsParameter WebhookUrl
+    WarmWriteUnits WebhookPrivate WebhookSecretsParameter WebhookUrl
 ";
 
 /// The ids that `ringfence template` writes for some stack.

@@ -64,11 +64,7 @@ impl Handler for Probe {
         Ok(2)
     }
 
-    fn carry_out<'a>(
-        &'a self,
-        _: usize,
-        _: Delivery<'a>,
-    ) -> LocalBoxFuture<'a, Result<(), Failed>> {
+    fn carry_out<'a>(&'a self, _: Delivery<'a>) -> LocalBoxFuture<'a, Result<(), Failed>> {
         let failed = self.fails.get().then(|| Failed::ForNow("probed".to_owned()));
         async move { failed.map_or(Ok(()), Err) }.boxed_local()
     }

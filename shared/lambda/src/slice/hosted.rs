@@ -1,11 +1,13 @@
 //! A slice in the process of another function.
 
+use std::cell::RefCell;
+
 use crate::{ApiGatewayV2httpRequest, Issuers, Problem};
 use futures::future::LocalBoxFuture;
 use lambda_runtime::{Context as Lambda, Diagnostic};
 use ringfence_core::{
-    Context, LogKind, LogName, LogOf, OnLog, Principal, SequencedEvent, Slice, TopicEvent,
-    route_scopes,
+    BoundaryId, Context, LogKind, LogName, LogOf, OnLog, Principal, SequencedEvent, Slice,
+    TopicEvent, route_scopes,
 };
 use ringfence_log::{BoxError, Log, StackLogs};
 use serde::{Deserialize, Serialize};
@@ -16,11 +18,16 @@ use crate::slice::invocation::{Surroundings, of_request};
 use crate::slice::json::typed;
 use crate::slice::telemetry::Line;
 
-/// It keeps this many warm decisions.
+/// Each instance keeps this many warm decisions.
 const KEPT: usize = 10;
 
-/// An open slice that answers like its function, with the same log line. It takes one event or command at a time.
-pub struct Hosted(Box<dyn AnyHosted>);
+/// A slice that answers like its function, with the same log lines, for any number of events and commands at a time.
+/// Each of them has an instance, because an instance counts what one command costs.
+pub struct Hosted {
+    open: Box<dyn Fn() -> Result<Box<dyn AnyHosted>, BoxError>>,
+    /// The instances that have nothing to do, with the names for which they were used last.
+    idle: RefCell<Vec<(String, Box<dyn AnyHosted>)>>,
+}
 
 /// A queued command, with the data that its caller sent along with it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,22 +62,38 @@ impl Hosted {
     pub fn open<S: Slice<Context: Context<Log: Log<S>>>>(
         logs: &StackLogs,
     ) -> Result<Self, BoxError> {
-        let (on, meter) = logs.open::<S>(KEPT)?;
-        Ok(Self(Box::new(Function::<S, _>::new(on, logs.clock.clone(), meter))))
+        let logs = logs.clone();
+        let open = move || -> Result<Box<dyn AnyHosted>, BoxError> {
+            let (on, meter) = logs.open::<S>(KEPT)?;
+            Ok(Box::new(Function::<S, _>::new(on, logs.clock.clone(), meter)))
+        };
+        let idle = RefCell::new(vec![(String::new(), open()?)]);
+        Ok(Self { open: Box::new(open), idle })
     }
 
-    /// Carries out the commands of the event.
+    /// An instance, if possible the one that was used for the same name last: it may know what is read.
+    fn instance(&self, name: &str) -> Instance<'_> {
+        let mut idle = self.idle.borrow_mut();
+        let same = idle.iter().position(|(last, _)| last == name);
+        let found = same.map(|n| idle.remove(n)).or_else(|| idle.pop());
+        let open = || (self.open)().expect("the first instance is open");
+        let instance = found.map_or_else(open, |(_, instance)| instance);
+        Instance { of: self, instance: Some((name.to_owned(), instance)) }
+    }
+
+    /// Carries out the commands of the event in its lane.
     ///
     /// # Errors
     /// A command has no answer that settles it.
-    pub async fn react(&self, event: &SequencedEvent) -> Result<(), Diagnostic> {
+    pub async fn react(&self, event: &SequencedEvent, lane: &BoundaryId) -> Result<(), Diagnostic> {
         let entry = json!({
             "detail-type": event.event_type,
             "source": event.context,
             "detail": TopicEvent::new(event.clone()),
         });
         let lambda = Lambda::default();
-        let Invoked { answer, lines } = self.0.call(&entry.to_string(), &lambda).await;
+        let instance = self.instance(lane.as_str());
+        let Invoked { answer, lines } = instance.get().call(&entry.to_string(), &lambda).await;
         lines.iter().for_each(|line| line.log().write());
         answer.map(drop)
     }
@@ -85,7 +108,7 @@ impl Hosted {
         request: ApiGatewayV2httpRequest,
         issuers: &Issuers,
     ) -> Result<QueuedCommand, Problem> {
-        self.0.take(request, issuers)
+        self.instance("").get().take(request, issuers)
     }
 
     /// Carries out a command before a time in milliseconds since 1970 by the machine's clock. Returns the answer of the
@@ -103,9 +126,29 @@ impl Hosted {
         // The caller has reserved the time for the answer.
         lambda.deadline = until_ms.saturating_add(ANSWER_MS);
         request_id.clone_into(&mut lambda.request_id);
-        let (answer, line) = self.0.run(queued, &lambda).await;
+        let instance = self.instance(&queued.group);
+        let (answer, line) = instance.get().run(queued, &lambda).await;
         line.log().write();
         answer
+    }
+}
+
+/// An instance while it is used.
+struct Instance<'a> {
+    of: &'a Hosted,
+    /// Present until the end.
+    instance: Option<(String, Box<dyn AnyHosted>)>,
+}
+
+impl Instance<'_> {
+    fn get(&self) -> &dyn AnyHosted {
+        &*self.instance.as_ref().expect("it is in use").1
+    }
+}
+
+impl Drop for Instance<'_> {
+    fn drop(&mut self) {
+        self.of.idle.borrow_mut().extend(self.instance.take());
     }
 }
 

@@ -4,6 +4,7 @@
 extern crate ringfence_core as ringfence; // the derive macros name it so
 
 mod costs;
+mod flow;
 mod lanes;
 mod late;
 mod parked;

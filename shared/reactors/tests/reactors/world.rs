@@ -198,12 +198,8 @@ impl<const RECEIPTS: bool> Handler for Bare<RECEIPTS> {
         self.0.plan(event)
     }
 
-    fn carry_out<'a>(
-        &'a self,
-        worker: usize,
-        delivery: Delivery<'a>,
-    ) -> LocalBoxFuture<'a, Result<(), Failed>> {
-        self.0.carry_out(worker, delivery)
+    fn carry_out<'a>(&'a self, delivery: Delivery<'a>) -> LocalBoxFuture<'a, Result<(), Failed>> {
+        self.0.carry_out(delivery)
     }
 }
 
@@ -215,6 +211,8 @@ pub(crate) struct World {
     pub(crate) indexer: Indexer,
     pub(crate) index: Index,
     pub(crate) receiver: Receiver,
+    engine: Engine,
+    views: String,
 }
 
 impl World {
@@ -223,17 +221,27 @@ impl World {
         let engine = Engine::memory().unwrap();
         engine.create_table(&table(("id", "S"), ("position", "N")), "events").unwrap();
         engine.create_table(&table(("p", "S"), ("i", "N")), "index").unwrap();
-        engine.create_table(&table(("view", "S"), ("id", "S")), "views").unwrap();
-        let wire = Wire::default();
+        let (wire, store) = (Wire::default(), engine.clone());
         let client = wire
-            .client_of(Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body)));
+            .client_of(Arc::new(move |operation: &str, body: &[u8]| store.call(operation, body)));
         let clock = Clock::running(NOW_MS);
         let catalog = || Orders::catalog().unwrap();
         let log = || DcbLog::new(client.clone(), "events", catalog(), clock.clone());
         let indexer = Indexer::new([log().into()], client.clone(), "index");
         let index = Index::new(client.clone(), "index", [ringfence_dcb_log::SOURCE]);
-        let receiver = Receiver::default();
-        Self { log: log(), wire, client: client.clone(), clock, indexer, index, receiver }
+        let (receiver, views) = (Receiver::default(), String::new());
+        let client = client.clone();
+        let mut world =
+            Self { log: log(), wire, client, clock, indexer, index, receiver, engine, views };
+        world.begin_again(0);
+        world
+    }
+
+    /// From now on the reactor has done nothing yet, and nothing has arrived.
+    pub(crate) fn begin_again(&mut self, n: usize) {
+        self.views = format!("views-{n}");
+        self.engine.create_table(&table(("view", "S"), ("id", "S")), &self.views).unwrap();
+        self.receiver = Receiver::default();
     }
 
     /// Appends the events, each in a transaction, and indexes them. Forgets the requests.
@@ -264,7 +272,7 @@ impl World {
     }
 
     pub(crate) fn table_at(&self, clock: &Clock) -> ReactorTable {
-        ReactorTable::new(self.client.clone(), "views", clock.clone())
+        ReactorTable::new(self.client.clone(), &self.views, clock.clone())
     }
 
     /// A function of the reactor, with this clock.

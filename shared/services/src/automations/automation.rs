@@ -8,7 +8,7 @@ use lambda_runtime::Error;
 use ringfence_core::{BoundaryId, Cause, Context, Lane, SequencedEvent, Slice};
 use ringfence_lambda::slice::Hosted;
 use ringfence_log::{Log, Sourced, Sources, StackLogs};
-use ringfence_reactors::{Delivery, Failed, Handler, InDoubt, Starts, WORKERS};
+use ringfence_reactors::{Delivery, Failed, Handler, InDoubt, Starts};
 use ringfence_stack::{MemberList, Members, Visitor};
 
 /// A new automation also reacts to the events of this time before its start. If the EventTopic has delivered some to
@@ -62,16 +62,15 @@ impl Visitor for Ordered {
     }
 }
 
-/// An open slice for each worker, because a slice keeps and counts for one command at a time.
+/// An ordered automation on its log.
 pub struct Automation {
     slice: OrderedSlice,
-    functions: Vec<Hosted>,
+    hosted: Hosted,
 }
 
 impl Automation {
     pub(crate) fn open(slice: &OrderedSlice, logs: &StackLogs) -> Result<Self, Error> {
-        let functions = (0..WORKERS).map(|_| (slice.open)(logs));
-        Ok(Self { slice: *slice, functions: functions.collect::<Result<_, _>>()? })
+        Ok(Self { slice: *slice, hosted: (slice.open)(logs)? })
     }
 }
 
@@ -111,14 +110,10 @@ impl Handler for Automation {
         Ok(1)
     }
 
-    fn carry_out<'a>(
-        &'a self,
-        worker: usize,
-        delivery: Delivery<'a>,
-    ) -> LocalBoxFuture<'a, Result<(), Failed>> {
-        let reacted = self.functions[worker].react(delivery.event());
+    fn carry_out<'a>(&'a self, delivery: Delivery<'a>) -> LocalBoxFuture<'a, Result<(), Failed>> {
         async move {
-            let failed = reacted.await.err();
+            let event = delivery.event();
+            let failed = self.hosted.react(event, &self.lane(event)).await.err();
             failed.map_or(Ok(()), |failed| {
                 let cause = format!("{}: {}", failed.error_type, failed.error_message);
                 // An event that can't be read stays so until another program reads it.

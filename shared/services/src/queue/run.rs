@@ -1,8 +1,9 @@
-//! Carries out the commands of a batch, in the order of each group.
+//! Carries out the commands of a batch: the groups side by side, and the commands of a group in their order.
 
 use std::collections::BTreeMap;
 
 use aws_lambda_events::sqs::SqsMessage;
+use futures::future::join_all;
 use ringfence_aws::Clock;
 use ringfence_core::{chain, json, rfc3339};
 use ringfence_lambda::slice::QueuedCommand;
@@ -74,19 +75,25 @@ impl Delivered {
 }
 
 impl Batch<'_> {
-    /// Carries out the commands of these messages. Returns the ids of messages that must come again. A failed command
-    /// holds back the later ones of its group.
+    /// Carries out the commands of these messages. Returns the ids of messages that must come again.
     pub(crate) async fn run(&self, records: &[Value]) -> Vec<String> {
-        let (mut held, mut again) = (BTreeMap::new(), Vec::new());
+        let mut groups: BTreeMap<String, Vec<Delivered>> = BTreeMap::new();
         for message in records.iter().map(Delivered::of) {
-            let pause = match held.get(&message.group) {
-                Some(pause) => Some(*pause),
-                None => self.one(&message).await.err(),
-            };
+            groups.entry(message.group.clone()).or_default().push(message);
+        }
+        join_all(groups.into_values().map(|messages| self.group(messages))).await.concat()
+    }
+
+    /// Carries out the commands of a group. A failed command holds back the later ones.
+    async fn group(&self, messages: Vec<Delivered>) -> Vec<String> {
+        let (mut pause, mut again) = (None, Vec::new());
+        for message in messages {
+            if pause.is_none() {
+                pause = self.one(&message).await.err();
+            }
             if let Some(seconds) = pause {
                 // If it fails, the queue shows the message when its own time is over.
                 let _ = self.queue.show_after(&message.receipt, seconds).await;
-                held.insert(message.group, seconds);
                 again.push(message.id);
             }
         }

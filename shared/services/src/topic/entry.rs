@@ -117,6 +117,11 @@ impl TopicEntry {
         }
     }
 
+    /// The partition of its event: its id without the slot.
+    pub(crate) fn partition(&self) -> &str {
+        self.id.rsplit_once('/').map_or(&self.id, |(partition, _)| partition)
+    }
+
     /// Its size as EventBridge counts it, in bytes.
     pub fn bytes(&self) -> usize {
         TIME_BYTES + self.source.len() + self.detail_type.len() + self.detail.len()

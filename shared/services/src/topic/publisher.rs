@@ -1,8 +1,11 @@
 //! Publishes a batch, whatever the bus and the queue answer.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use futures::stream::{FuturesUnordered, StreamExt};
 use ringfence_aws::Retry;
 use ringfence_core::Catalog;
 use ringfence_lambda::{DeadLetters, chain, dead_letter, sequence_number};
@@ -17,6 +20,8 @@ pub const CALL_ENTRIES_MAX: usize = 10;
 /// other 48 KB are for the rest of the request.
 /// <https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevents.html>
 pub const CALL_BYTES_MAX: usize = 1_000_000;
+/// The most calls at once. No two of them have events of one partition.
+const CALLS_AT_ONCE: usize = 10;
 
 /// The verdict of the bus on one entry.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,11 +101,9 @@ pub struct Publisher<B, L> {
     pub catalog: Catalog,
 }
 
-/// A batch and how far it is.
-struct Batch<'r> {
-    records: &'r [Value],
-    /// How many events of each record are neither on the bus nor in the queue, in the order of
-    /// `records`.
+/// How far a batch is.
+struct Batch {
+    /// How many events of each record are neither on the bus nor in the queue.
     left: Vec<usize>,
     published: usize,
     dead_letters: usize,
@@ -108,139 +111,179 @@ struct Batch<'r> {
     cause: Option<String>,
 }
 
-/// A record on its way.
+/// An event of a record that is neither on the bus nor in the queue.
 struct Pending {
-    /// Its place in the batch.
+    /// The record's place in the batch.
     record: usize,
-    entry: TopicEntry,
+    /// The partition whose later events wait until this one is done; `None` if the record can't be read.
+    partition: Option<String>,
+    /// The entry, or why it can never be published.
+    entry: Result<TopicEntry, String>,
 }
 
-/// Records are left, and Lambda has to deliver them again.
-struct Stopped;
+impl Pending {
+    fn sent_bytes(&self) -> usize {
+        self.entry.as_ref().map_or(0, TopicEntry::sent_bytes)
+    }
+}
+
+/// A call that has ended.
+struct Ended {
+    /// The partitions of its events.
+    partitions: Vec<String>,
+    /// What has to be tried again.
+    left: Vec<Pending>,
+    /// How often it was tried.
+    tries: u32,
+    /// Whether the time is over, so that nothing is tried again.
+    is_late: bool,
+}
 
 impl<B: Bus, L: DeadLetters> Publisher<B, L> {
-    /// Publishes the records of a batch in their order within `time`. It makes one call at a time, so that
-    /// events of one partition are never in two calls at once. When the time is over, answered calls count
-    /// and an unanswered one does not.
+    /// Publishes the records of a batch within `time`: several calls at once, but the events of a partition one call
+    /// after another, in their order. When the time is over, answered calls count and unanswered ones do not.
     pub async fn publish(&self, records: &[Value], time: Duration) -> PublishReport {
-        let mut batch = Batch::new(records);
-        let run = self.run(&mut batch, Retry::default().within(time));
-        if tokio::time::timeout(time, run).await.is_err() {
+        let batch = RefCell::new(Batch::new(records.len()));
+        let run = self.run(records, &batch, Retry::default().within(time));
+        let is_late = tokio::time::timeout(time, run).await.is_err();
+        let mut batch = batch.into_inner();
+        if is_late {
             let before = batch.cause.take().map(|cause| format!(", after {cause}"));
             batch.cause = Some(format!("no time is left{}", before.unwrap_or_default()));
         }
-        batch.report()
+        batch.report(records)
     }
 
-    async fn run(&self, batch: &mut Batch<'_>, retry: Retry) -> Result<(), Stopped> {
-        let mut call = Vec::new();
-        let mut bytes = 0;
-        for (record, json) in batch.records.iter().enumerate() {
+    async fn run(&self, records: &[Value], batch: &RefCell<Batch>, retry: Retry) {
+        let (mut waiting, mut poison) = (Vec::new(), Vec::new());
+        for (record, json) in records.iter().enumerate() {
             let entries = TopicEntry::of_record(json, &self.sources, &self.catalog);
-            batch.left[record] = entries.len();
+            batch.borrow_mut().left[record] = entries.len();
             for entry in entries {
-                let entry = match entry {
-                    Ok(entry) => entry,
-                    Err(error) => {
-                        // The entries before it go first, so they don't wait for a queue that is down.
-                        self.send(std::mem::take(&mut call), retry, batch).await?;
-                        bytes = 0;
-                        let mut tries = 1;
-                        while self.bury(record, chain(&error), batch).await.is_err() {
-                            if !retry.pause(tries).await {
-                                return Err(Stopped);
-                            }
-                            tries += 1;
-                        }
-                        continue;
-                    }
-                };
-                if call.len() == CALL_ENTRIES_MAX || bytes + entry.sent_bytes() > CALL_BYTES_MAX {
-                    self.send(std::mem::take(&mut call), retry, batch).await?;
-                    bytes = 0;
-                }
-                bytes += entry.sent_bytes();
-                call.push(Pending { record, entry });
+                let entry = entry.map_err(|error| chain(&error));
+                let partition = entry.as_ref().ok().map(|entry| entry.partition().to_owned());
+                let of_kind = if entry.is_ok() { &mut waiting } else { &mut poison };
+                of_kind.push(Pending { record, partition, entry });
             }
         }
-        self.send(call, retry, batch).await
+        // At the end, so that no event waits for a queue that is down.
+        waiting.append(&mut poison);
+        let (mut busy, mut calls) = (HashSet::new(), FuturesUnordered::new());
+        loop {
+            while calls.len() < CALLS_AT_ONCE {
+                let call = next_call(&mut waiting, &busy);
+                if call.is_empty() {
+                    break;
+                }
+                busy.extend(partitions(&call));
+                calls.push(self.call(records, call, 0, retry, batch));
+            }
+            let Some(ended) = calls.next().await else { return };
+            for partition in &ended.partitions {
+                busy.remove(partition);
+            }
+            busy.extend(partitions(&ended.left));
+            if !ended.left.is_empty() && !ended.is_late {
+                calls.push(self.call(records, ended.left, ended.tries, retry, batch));
+            }
+        }
     }
 
-    /// Sends the entries of one call, and sends entries again that the bus puts off.
-    async fn send(
+    /// Sends the entries of one call, after a pause if it was tried before. Records that can never be published go to
+    /// the queue.
+    async fn call(
         &self,
-        mut call: Vec<Pending>,
+        records: &[Value],
+        call: Vec<Pending>,
+        tries: u32,
         retry: Retry,
-        batch: &mut Batch<'_>,
-    ) -> Result<(), Stopped> {
-        for sends in 1.. {
-            if call.is_empty() {
-                break;
-            }
-            let entries: Vec<&TopicEntry> = call.iter().map(|pending| &pending.entry).collect();
-            let verdicts = put(&self.bus, &entries).await;
-            let mut left = Vec::new();
-            for (pending, verdict) in call.into_iter().zip(verdicts) {
-                match verdict {
-                    Verdict::Sent => {
-                        batch.left[pending.record] -= 1;
-                        batch.published += 1;
-                    }
-                    Verdict::Later(why) => {
-                        batch.cause = Some(why);
-                        left.push(pending);
-                    }
-                    // If the queue refuses it, it is sent to the queue again with the entry's next send.
-                    Verdict::Never(why) => {
-                        if self.bury(pending.record, why, batch).await.is_err() {
-                            left.push(pending);
-                        }
-                    }
+        batch: &RefCell<Batch>,
+    ) -> Ended {
+        let partitions = partitions(&call).collect();
+        // As long as there is time: the mapping counts deliveries, to end a crash loop.
+        if tries > 0 && !retry.pause(tries).await {
+            return Ended { partitions, left: call, tries, is_late: true };
+        }
+        let entries: Vec<_> = call.iter().filter_map(|of| of.entry.as_ref().ok()).collect();
+        let verdicts = if entries.is_empty() { Vec::new() } else { put(&self.bus, &entries).await };
+        let (mut verdicts, mut unsent, mut left) = (verdicts.into_iter(), Vec::new(), Vec::new());
+        // All answers of the bus count first, because the queue may not answer.
+        for mut pending in call {
+            match pending.entry.as_ref().ok().and_then(|_| verdicts.next()) {
+                Some(Verdict::Sent) => {
+                    let mut batch = batch.borrow_mut();
+                    batch.left[pending.record] -= 1;
+                    batch.published += 1;
+                    continue;
                 }
+                Some(Verdict::Later(why)) => batch.borrow_mut().cause = Some(why),
+                Some(Verdict::Never(why)) => pending.entry = Err(why),
+                None => {}
             }
-            call = left;
-            // As long as there is time: the mapping counts deliveries, to end a crash loop.
-            if !call.is_empty() && !retry.pause(sends).await {
-                return Err(Stopped);
+            unsent.push(pending);
+        }
+        for pending in unsent {
+            let is_kept = match &pending.entry {
+                Ok(_) => false,
+                Err(why) => self.bury(&records[pending.record], pending.record, why, batch).await,
+            };
+            if !is_kept {
+                left.push(pending);
             }
         }
-        Ok(())
+        Ended { partitions, left, tries: tries + 1, is_late: false }
     }
 
-    /// Keeps a record that can't be published.
-    async fn bury(
-        &self,
-        record: usize,
-        cause: String,
-        batch: &mut Batch<'_>,
-    ) -> Result<(), Stopped> {
-        match self.dead_letters.keep(dead_letter(&batch.records[record], &cause)).await {
+    /// Keeps a record that can't be published. Returns whether it is kept.
+    async fn bury(&self, json: &Value, record: usize, why: &str, batch: &RefCell<Batch>) -> bool {
+        let kept = self.dead_letters.keep(dead_letter(json, why)).await;
+        let mut batch = batch.borrow_mut();
+        match &kept {
             Ok(()) => {
                 batch.left[record] -= 1;
                 batch.dead_letters += 1;
-                Ok(())
             }
             Err(error) => {
-                batch.cause = Some(format!("the dead letter can't be kept: {}", chain(&*error)));
-                Err(Stopped)
+                batch.cause = Some(format!("the dead letter can't be kept: {}", chain(&**error)));
             }
         }
+        kept.is_ok()
     }
 }
 
-impl<'r> Batch<'r> {
-    fn new(records: &'r [Value]) -> Self {
-        let left = vec![1; records.len()];
-        Self { records, left, published: 0, dead_letters: 0, cause: None }
+fn partitions(call: &[Pending]) -> impl Iterator<Item = String> {
+    call.iter().filter_map(|pending| pending.partition.clone())
+}
+
+/// Takes the next entries that one call may have, in their order: none of a partition that another call has.
+fn next_call(waiting: &mut Vec<Pending>, busy: &HashSet<String>) -> Vec<Pending> {
+    let (mut count, mut bytes, mut is_full) = (0, 0, false);
+    let is_taken = |next: &mut Pending| {
+        if next.partition.as_ref().is_some_and(|partition| busy.contains(partition)) {
+            return false;
+        }
+        let with_it = bytes + next.sent_bytes();
+        is_full |= count == CALL_ENTRIES_MAX || (count > 0 && with_it > CALL_BYTES_MAX);
+        if !is_full {
+            (count, bytes) = (count + 1, with_it);
+        }
+        !is_full
+    };
+    waiting.extract_if(.., is_taken).collect()
+}
+
+impl Batch {
+    fn new(records: usize) -> Self {
+        Self { left: vec![1; records], published: 0, dead_letters: 0, cause: None }
     }
 
     /// Lambda delivers again from the lowest record that is not done, all later ones included.
-    fn report(self) -> PublishReport {
+    fn report(self, records: &[Value]) -> PublishReport {
         let left = self.left.iter().position(|left| *left > 0);
         PublishReport {
             published: self.published,
             dead_letters: self.dead_letters,
-            failed_from: left.map(|record| sequence_number(&self.records[record])),
+            failed_from: left.map(|record| sequence_number(&records[record])),
             cause: left.and(self.cause),
         }
     }

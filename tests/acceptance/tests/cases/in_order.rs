@@ -63,7 +63,7 @@ async fn a_demand_is_revoked_after_it_was_recorded_whatever_comes_first() {
     let [placed, cancelled] = order(&dynamo).await;
     let by_bus = Hosted::open::<RecordProductDemand>(&dynamo.logs()).unwrap();
     for event in [&cancelled, &placed] {
-        by_bus.react(event).await.unwrap();
+        by_bus.react(event, &event.partition).await.unwrap();
     }
     assert_eq!(of_product(&dynamo).await, ["ProductDemandRecorded"]);
     // The index has the events of an order in order.
@@ -87,7 +87,7 @@ async fn a_demand_is_revoked_after_it_was_recorded_whatever_comes_first() {
     let other = SequencedEvent { context: "other".to_owned(), ..events[0].clone() };
     assert!(handles(&other).is_none());
     let broken = SequencedEvent { data: Value::Null, ..events[0].clone() };
-    let failed = handler.carry_out(0, Delivery::new(handler.name(), &broken, 0)).await;
+    let failed = handler.carry_out(Delivery::new(handler.name(), &broken, 0)).await;
     assert!(matches!(failed, Err(Failed::ForGood(_))), "{failed:?}");
     // The last command has its time, and enough is left for the answer.
     assert!(ReactInOrder::ANSWER_TIME >= EFFECT_TIME_MAX + Duration::from_secs(2));

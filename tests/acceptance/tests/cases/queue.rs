@@ -18,8 +18,7 @@ use world::{
 
 #[tokio::test(start_paused = true)]
 async fn commands_of_a_group_are_carried_out_in_order_at_their_cost() {
-    let world = World::start();
-    world.give(SYNC, "s", &sync("lamp")).await;
+    let world = World::with_lamp().await;
     world.dynamo.wire.forget();
     let before = world.function.meter().snapshot();
     world.give(PLACE, "p", &place("o-1", "lamp")).await;
@@ -30,13 +29,13 @@ async fn commands_of_a_group_are_carried_out_in_order_at_their_cost() {
     world.give(CANCEL, "unknown", &cancel("o-2")).await;
     // Within five minutes SQS drops the repeat, and afterwards its answer is known.
     world.give(CANCEL, "c", &cancel("o-1")).await;
-    assert_eq!(world.queues.messages()[COMMANDS].len(), 4);
+    assert_eq!(world.queues.messages()[COMMANDS].len(), 3);
     let before = world.function.meter().snapshot();
-    assert_eq!(world.deliver(false).await, 4);
+    assert_eq!(world.deliver(false).await, 3);
     // Carrying it out costs one strong read and one write of the item, besides the slice's cost.
     let run = world.function.meter().snapshot().since(&before);
-    assert_eq!((run.reads, run.writes), (4, 4));
-    assert_eq!((run.total().read, run.total().write), (4.0, 4.0));
+    assert_eq!((run.reads, run.writes), (3, 3));
+    assert_eq!((run.total().read, run.total().write), (3.0, 3.0));
     let answer = world.answer("p").await;
     let events = json!([{ "type": "OrderPlaced", "partition": "orderId:o-1", "slot": 1 }]);
     assert_eq!(answer["answer"], json!({ "accepted": true, "events": events }));
@@ -58,9 +57,7 @@ async fn commands_of_a_group_are_carried_out_in_order_at_their_cost() {
 
 #[tokio::test(start_paused = true)]
 async fn a_command_without_an_answer_holds_back_its_group_and_no_other_and_is_tried_again() {
-    let world = World::start();
-    world.give(SYNC, "s", &sync("lamp")).await;
-    world.deliver(false).await;
+    let world = World::with_lamp().await;
     for (slice, id, command) in [
         (PLACE, "p1", place("o-1", "lamp")),
         (CANCEL, "c1", cancel("o-1")),
@@ -81,13 +78,17 @@ async fn a_command_without_an_answer_holds_back_its_group_and_no_other_and_is_tr
     assert_eq!(world.deliver(false).await, 2);
     assert_eq!(world.states(&["p1", "c1"]).await, ["accepted", "accepted"]);
     assert_eq!(world.answer("c1").await["answer"]["events"][0]["slot"], 2);
+    // Nor does a group wait for a slow one.
+    world.give(CANCEL, "c", &cancel("o-1")).await;
+    world.give(CANCEL, "c2", &cancel("o-2")).await;
+    world.busy.hang("orderId:o-1");
+    world.deliver(false).await;
+    assert_eq!(world.states(&["c", "c2"]).await, ["pending", "accepted"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_command_without_an_answer_becomes_a_dead_letter_and_its_group_goes_on() {
-    let world = World::start();
-    world.give(SYNC, "s", &sync("lamp")).await;
-    world.deliver(false).await;
+    let world = World::with_lamp().await;
     world.give(PLACE, "p1", &place("o-1", "lamp")).await;
     world.give(CANCEL, "c1", &cancel("o-1")).await;
     world.give(PLACE, "p2", &place("o-2", "lamp")).await;
@@ -135,9 +136,7 @@ async fn a_command_without_an_answer_becomes_a_dead_letter_and_its_group_goes_on
 
 #[tokio::test(start_paused = true)]
 async fn a_command_that_ends_its_process_is_given_up_and_a_repeat_is_carried_out() {
-    let world = World::start();
-    world.give(SYNC, "s", &sync("lamp")).await;
-    world.deliver(false).await;
+    let world = World::with_lamp().await;
     world.give(PLACE, "p", &place("o-1", "lamp")).await;
     world.give(CANCEL, "c", &cancel("o-1")).await;
     world.busy.refuse("Query");
@@ -190,9 +189,7 @@ async fn a_command_that_ends_its_process_is_given_up_and_a_repeat_is_carried_out
 
 #[tokio::test(start_paused = true)]
 async fn a_note_that_arrives_late_changes_no_answer() {
-    let world = World::start();
-    world.give(SYNC, "s", &sync("lamp")).await;
-    world.deliver(false).await;
+    let world = World::with_lamp().await;
     let orders = [("yes", "o-1", "lamp", "accepted"), ("no", "o-2", "desk", "rejected")];
     for (id, order, product, state) in orders {
         world.give(PLACE, id, &place(order, product)).await;
@@ -229,11 +226,9 @@ async fn a_command_begins_only_with_two_seconds_left() {
     // The slow part is the command before it, or the read of its own answer.
     for slow in ["orderId:o-1", "$Command-p2"] {
         for (left_ms, states) in [(2_000, ["accepted"; 2]), (1_999, ["accepted", "pending"])] {
-            let world = World::start();
-            world.give(SYNC, "s", &sync("lamp")).await;
-            world.deliver(false).await;
+            let world = World::with_lamp().await;
             world.give(PLACE, "p1", &place("o-1", "lamp")).await;
-            world.give(PLACE, "p2", &place("o-2", "lamp")).await;
+            world.give(CANCEL, "p2", &cancel("o-1")).await;
             world.busy.take(slow, TIME_MS - left_ms);
             assert_eq!(world.deliver(false).await, 2);
             assert_eq!(world.states(&["p1", "p2"]).await, states, "{slow}");
@@ -247,9 +242,7 @@ async fn a_command_begins_only_with_two_seconds_left() {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_is_answered_in_time_and_learns_that_the_command_may_be_in_the_queue() {
-    let world = World::start();
-    world.give(SYNC, "s", &sync("lamp")).await;
-    world.deliver(false).await;
+    let world = World::with_lamp().await;
     world.busy.hang("$Command-");
     for (id, is_late) in [("late", true), (LOST, false)] {
         let (order, begun) = (format!("o-{id}"), Instant::now());
@@ -273,9 +266,7 @@ async fn a_caller_is_answered_in_time_and_learns_that_the_command_may_be_in_the_
 
 #[tokio::test(start_paused = true)]
 async fn whatever_breaks_off_a_command_takes_effect_once_and_its_answer_stays() {
-    let world = World::start();
-    world.give(SYNC, "s", &sync("lamp")).await;
-    world.deliver(false).await;
+    let world = World::with_lamp().await;
     world.give(PLACE, "p", &place("o-1", "lamp")).await;
     world.give(PLACE, "no", &place("o-2", "desk")).await;
     // It takes effect, and its answer is not stored.

@@ -135,11 +135,7 @@ impl Handler for Post {
             .map_or(0, |letters| usize::try_from(letters).unwrap_or(0)))
     }
 
-    fn carry_out<'a>(
-        &'a self,
-        _: usize,
-        delivery: Delivery<'a>,
-    ) -> LocalBoxFuture<'a, Result<(), Failed>> {
+    fn carry_out<'a>(&'a self, delivery: Delivery<'a>) -> LocalBoxFuture<'a, Result<(), Failed>> {
         async move { self.far.send(self.run, &delivery).await }.boxed_local()
     }
 }

@@ -45,6 +45,14 @@ impl World {
         Self { dynamo, busy, queues, function: function.unwrap() }
     }
 
+    /// A world with a product.
+    pub(super) async fn with_lamp() -> Self {
+        let world = Self::start();
+        world.give(SYNC, "s", &sync("lamp")).await;
+        world.deliver(false).await;
+        world
+    }
+
     pub(super) async fn call(&self, payload: Value) -> Value {
         let time = Duration::from_millis(TIME_MS);
         let (request_id, function) = ("r-1".to_owned(), "run-commands".to_owned());

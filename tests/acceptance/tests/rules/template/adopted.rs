@@ -310,6 +310,7 @@ fn an_old_stack_is_taken_over_with_all_of_its_own_parts() {
         [
             "Resources: FireDeadlines: the list does not need it",
             "Resources: FireDeadlinesRole: the list does not need it",
+            "Events of PublishEvents",
             "Events of ShipOrder",
             "Metrics of StreamsBehind",
             "Metrics of MappingsStopped",
@@ -324,9 +325,9 @@ fn an_old_stack_is_taken_over_with_all_of_its_own_parts() {
             "Resources: DeadlinesLate: the list does not need it",
             "DashboardBody of Dashboard",
             "Resources: the comment `# One event is put by itself; the next slot of one partition and the record of a key are \
-             looked at so.` and 12 more: write comments outside of the marks",
+             looked at so.` and 16 more: write comments outside of the marks",
         ],
-        "the starter has no deadlines and no route of ship-order, and an older release wrote other alarms"
+        "the starter has no deadlines and no route of ship-order, and an older release wrote other alarms and batches"
     );
     assert!(
         taken.text.contains(
@@ -334,11 +335,22 @@ fn an_old_stack_is_taken_over_with_all_of_its_own_parts() {
         )
     );
     let (old, mut taken_over, today) = (json_of(old), json_of(&taken.text), json_of(&today));
-    assert_eq!(taken_over["Metadata"]["Ringfence"], json!({ "TakeOrder": { "MemorySize": 1024 } }));
+    let settings = json!({
+        "Api": { "DefaultRouteSettings": { "ThrottlingRateLimit": 100, "ThrottlingBurstLimit": 200 } },
+        "IndexEvents": { "MemorySize": 512 },
+        "ProjectViews": { "MemorySize": 512 },
+        "TakeOrder": { "MemorySize": 1024 },
+    });
+    assert_eq!(taken_over["Metadata"]["Ringfence"], settings);
     assert_eq!(taken_over["Resources"]["Reports"], old["Resources"]["Reports"]);
     assert_eq!(taken_over["Parameters"]["Greeting"], old["Parameters"]["Greeting"]);
-    let memory = &taken_over["Resources"]["TakeOrder"]["Properties"]["MemorySize"];
-    assert_eq!(*memory, 1024);
+    for (id, settings) in settings.as_object().unwrap() {
+        for (name, setting) in settings.as_object().unwrap() {
+            let own = &mut taken_over["Resources"][id]["Properties"][name];
+            assert_eq!(own, setting);
+            *own = today["Resources"][id]["Properties"][name].clone();
+        }
+    }
     // The rest equals a new stack.
     taken_over["Resources"]["TakeOrder"]["Properties"]
         .as_object_mut()
