@@ -1,4 +1,5 @@
-//! For tests: an HTTP client under the SDK that records every request and causes faults that no emulator causes.
+//! For tests: an HTTP client under the SDK that records every request and causes faults that no emulator causes, and a
+//! store with limits.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -22,8 +23,10 @@ use serde_json::Value;
 use crate::connector::{http_client, no_proxy};
 use crate::{Clock, Trust};
 
+mod capacity;
 mod fault;
 
+pub use capacity::{Capacity, Limits};
 pub use fault::{Edit, Fault};
 
 /// One request and its answer, as they were on the wire.
