@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 mod request;
 
-use super::{Backend, json};
+use super::backend::{Backend, json};
 use crate::clock::monotonic;
 use crate::meter::{Kind, Units};
 use crate::{transact_write_units, write_units};
@@ -113,7 +113,7 @@ impl Capacity {
         Self(Arc::new(Shared { engine, limits, began: monotonic(), state }))
     }
 
-    /// The store for [`super::Wire::client_of`].
+    /// The store for the client of a wire.
     #[must_use]
     pub fn backend(&self) -> Backend {
         let this = self.clone();
