@@ -40,6 +40,10 @@ pub enum Failure {
         /// The SDK's error.
         source: Source,
     },
+    /// The request failed for now, and the client's tokens for retries are used up. Only [`crate::Table`] makes it, and
+    /// [`crate::Retry`] takes the failure out again.
+    #[error("the tokens for retries are used up")]
+    Last(#[source] Box<Self>),
     /// The request, the permissions or the table are wrong, so sending it again can't help.
     #[error("the request was refused")]
     Permanent {
@@ -73,7 +77,10 @@ impl Failure {
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Throttled { .. } | Self::Contended { .. } | Self::Unknown { .. } => true,
+            Self::Throttled { .. }
+            | Self::Contended { .. }
+            | Self::Unknown { .. }
+            | Self::Last(_) => true,
             Self::Cancelled(reasons) => {
                 let conditions = reasons.iter().any(|r| matches!(r, Reason::Condition(_)));
                 let transient =
@@ -231,6 +238,7 @@ mod tests {
             Failure::Throttled { .. } => "throttled",
             Failure::Contended { .. } => "contended",
             Failure::Unknown { .. } => "unknown",
+            Failure::Last(_) => "last",
             Failure::Permanent { .. } => "permanent",
         }
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use aws_sdk_dynamodb::types::{Capacity, ConsumedCapacity};
 
 /// Whether a request reads or writes. A replayed transaction is a write that consumes read units.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// `Query`, `Scan` and the requests that get items.
     Read,

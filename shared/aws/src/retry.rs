@@ -1,5 +1,5 @@
 //! Sends a request until its outcome is known, with exponential backoff and full jitter, within limits of attempts and
-//! time.
+//! time, and as long as the client has tokens for retries.
 
 use std::borrow::BorrowMut;
 use std::time::Duration;
@@ -10,6 +10,10 @@ use tokio::time::Instant;
 use crate::clock::{jitter, monotonic};
 use crate::error::Source;
 use crate::{Clock, Failure};
+
+mod tokens;
+
+pub(crate) use tokens::Tokens;
 
 /// A request is sent this often, with the first time, unless the caller sets another number.
 pub const ATTEMPTS_MAX: u32 = 8;
@@ -160,11 +164,12 @@ where
                 .await
                 .unwrap_or_else(|late| Err(Failure::Unknown { source: late.into() })),
         };
-        let failure = match sent {
+        let (failure, is_last) = match sent {
             Ok(answer) => return Ok(answer),
-            Err(failure) => failure,
+            Err(Failure::Last(failure)) => (*failure, true),
+            Err(failure) => (failure, false),
         };
-        if !failure.is_transient() || !attempts.again().await {
+        if is_last || !failure.is_transient() || !attempts.again().await {
             return Err(GaveUp { failure, attempts: attempts.made, unknown });
         }
         if let Failure::Unknown { source } = failure {

@@ -23,6 +23,7 @@ use aws_sdk_dynamodb::types::{
 use ringfence_core::Consistency;
 
 use crate::meter::Kind;
+use crate::retry::Tokens;
 use crate::send::Sender;
 use crate::{
     Clock, Failure, GaveUp, Item, Meter, Reason, Retry, item_bytes, read_units,
@@ -35,11 +36,13 @@ const UNPROCESSED: &str = "all of the batch is unprocessed";
 const UNCONDITIONED: &str = "a write without a condition takes effect again if it is sent again; give it one, or call \
                              `overwrite`";
 
-/// One table. Only the table has the client, so every request is counted. Clones share one meter.
+/// One table. Only the table has the client, so every request is counted. Clones share one meter, and the tokens for
+/// retries.
 #[derive(Clone, Debug)]
 pub struct Table {
     sender: Sender,
     meter: Meter,
+    tokens: Tokens,
 }
 
 /// Sends a request that reads or writes, and returns its answer. The future is large. In a box it is not a part of the
@@ -57,8 +60,9 @@ macro_rules! answer {
         let answer = Box::pin($table.sender.send(request.build())).await.map_err(|error| {
             let failure = Failure::from(error);
             $table.meter.refused(Kind::$kind, $refused(&failure));
-            failure
+            $table.tokens.take(failure)
         })?;
+        $table.tokens.give();
         $table.meter.consumed(Kind::$kind, answer.consumed_capacity());
         answer
     }};
@@ -103,7 +107,8 @@ impl Table {
     /// is counted once. The answers correct `clock` if it is a machine's.
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>, clock: &Clock) -> Self {
-        Self { sender: Sender::new(client, name.into(), clock), meter: Meter::default() }
+        let sender = Sender::new(client, name.into(), clock);
+        Self { sender, meter: Meter::default(), tokens: Tokens::default() }
     }
 
     /// Its name.

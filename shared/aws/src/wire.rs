@@ -1,4 +1,5 @@
-//! For tests: an HTTP client under the SDK that records every request and causes faults that no emulator causes.
+//! For tests: an HTTP client under the SDK that records every request and causes faults that no emulator causes, and a
+//! store with limits.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -22,8 +23,13 @@ use serde_json::Value;
 use crate::connector::{http_client, no_proxy};
 use crate::{Clock, Trust};
 
+mod backend;
+mod capacity;
 mod fault;
 
+pub use backend::Backend;
+use backend::json;
+pub use capacity::{Capacity, Limits};
 pub use fault::{Edit, Fault};
 
 /// One request and its answer, as they were on the wire.
@@ -46,9 +52,6 @@ pub trait Director: Send + Sync {
     /// happens to the answer.
     fn carried_out(&self, operation: &str, request: &Value, status: u16);
 }
-
-/// A DynamoDB in this process: it takes an operation and its body, and returns a status and a body.
-pub type Backend = Arc<dyn Fn(&str, &[u8]) -> (u16, Vec<u8>) + Send + Sync>;
 
 /// A recorded exchange. Few are read, so the bodies are parsed only then.
 struct Recorded {
@@ -337,10 +340,6 @@ impl WireConnector {
 
 fn lost() -> ConnectorError {
     ConnectorError::timeout("the answer was lost".into())
-}
-
-fn json(text: &[u8]) -> Value {
-    serde_json::from_slice(text).unwrap_or_default()
 }
 
 fn respond(status: u16, body: SdkBody) -> HttpResponse {

@@ -21,6 +21,7 @@ use ringfence_core::{
 use ringfence_dcb_log::DcbLog;
 use ringfence_local::engine::Engine;
 use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, sleep};
 
 use crate::market::{
@@ -59,7 +60,7 @@ pub struct Ends {
 }
 
 impl Ends {
-    fn of(ends: Vec<(Option<u32>, u64)>) -> Self {
+    pub(crate) fn of(ends: Vec<(Option<u32>, u64)>) -> Self {
         let (attempts, took_ms) = ends.into_iter().unzip();
         Self { attempts, took_ms }
     }
@@ -97,14 +98,28 @@ impl Ends {
 }
 
 /// A store that takes time and refuses a transaction whose items another one holds.
-struct Busy {
+pub(crate) struct Busy {
     clock: Clock,
     /// The items that transactions hold, each with the end of its hold.
     state: Mutex<(Random, BTreeMap<String, u64>)>,
 }
 
+impl Busy {
+    pub(crate) fn new(clock: &Clock, seed: u64) -> Self {
+        let state = Mutex::new((Random::new(&[seed, 1]), BTreeMap::new()));
+        Self { clock: clock.clone(), state }
+    }
+}
+
+/// A runtime without input and output, whose clock moves only when everything waits, with random numbers of a seed.
+pub(crate) fn paused(seed: u64) -> Runtime {
+    seed_thread(seed);
+    let mut runtime = Builder::new_current_thread();
+    runtime.enable_time().start_paused(true).build().expect("a runtime")
+}
+
 /// A duration from the log-normal distribution with this median and 99th percentile, in milliseconds.
-fn takes(random: &mut Random, (median, p99): (f64, f64)) -> u64 {
+pub(crate) fn takes(random: &mut Random, (median, p99): (f64, f64)) -> u64 {
     // The sum of twelve uniform numbers is normal enough.
     let uniform = (0..12).map(|_| random.below(1_000_000) as f64 / 1_000_000.0).sum::<f64>();
     let sigma = (p99 / median).ln() / NORMAL_P99;
@@ -112,6 +127,15 @@ fn takes(random: &mut Random, (median, p99): (f64, f64)) -> u64 {
     // A store answers in at least a millisecond, and within some seconds.
     let time = Duration::from_secs_f64(ms.clamp(1.0, 5_000.0) / 1_000.0);
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The usual duration of a request.
+pub(crate) fn usual(operation: &str) -> (f64, f64) {
+    match operation {
+        "TransactWriteItems" => TRANSACTION_MS,
+        "PutItem" | "UpdateItem" | "DeleteItem" => PUT_MS,
+        _ => READ_MS,
+    }
 }
 
 /// The item of an action.
@@ -126,12 +150,7 @@ impl Director for Busy {
         let (random, held) = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.clock.now_ms();
         held.retain(|_, until| *until > now);
-        let usual = match operation {
-            "TransactWriteItems" => TRANSACTION_MS,
-            "PutItem" => PUT_MS,
-            _ => READ_MS,
-        };
-        let takes = takes(random, usual);
+        let takes = takes(random, usual(operation));
         let delay = Fault::Delay(Duration::from_millis(takes));
         let actions: Vec<String> = match request["TransactItems"].as_array() {
             Some(actions) => actions.iter().filter_map(item_of).collect(),
@@ -164,25 +183,18 @@ impl Director for Busy {
 /// of the appends.
 #[must_use]
 pub fn simulate(load: Load, products: u64, seconds: u64, seed: u64) -> [Ends; 2] {
-    seed_thread(seed);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime without input and output");
     let schemas = [ProductAdded::SCHEMA, ProductStocked::SCHEMA, OrderPlaced::SCHEMA];
     let schemas = schemas.map(|schema| {
         let fenced = schema.fenced && load.fenced;
         EventSchema { fenced, ..schema }
     });
     let catalog = Catalog::new(Market::NAME, schemas).expect("free of contradictions");
-    runtime.block_on(async {
+    paused(seed).block_on(async {
         let engine = Engine::memory().expect("a database in memory");
         engine.create_table(&table(&catalog, false), TABLE).expect("a table");
         let wire = Wire::default();
         let clock = Clock::running(NOW_MS);
-        let state = Mutex::new((Random::new(&[seed, 1]), BTreeMap::new()));
-        wire.direct(Arc::new(Busy { clock: clock.clone(), state }));
+        wire.direct(Arc::new(Busy::new(&clock, seed)));
         let client = wire
             .client_of(Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body)));
         let log = || DcbLog::new(client.clone(), TABLE, catalog.clone(), clock.clone());
@@ -216,7 +228,7 @@ pub fn simulate(load: Load, products: u64, seconds: u64, seed: u64) -> [Ends; 2]
 }
 
 /// The times of so many independent arrivals a second, in one turn.
-fn arrivals(random: &mut Random, a_second: u64, seconds: u64) -> Vec<Duration> {
+pub(crate) fn arrivals(random: &mut Random, a_second: u64, seconds: u64) -> Vec<Duration> {
     let mut at = 0.0;
     let arrivals = (0..a_second * seconds).map(|_| {
         // Exponentially distributed, from a number above 0 and at most 1.
@@ -226,7 +238,7 @@ fn arrivals(random: &mut Random, a_second: u64, seconds: u64) -> Vec<Duration> {
     arrivals.collect()
 }
 
-async fn after<T>(start: Duration, then: impl Future<Output = T>) -> T {
+pub(crate) async fn after<T>(start: Duration, then: impl Future<Output = T>) -> T {
     sleep(start).await;
     then.await
 }

@@ -92,11 +92,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Carries out an operation that an event log needs. Returns status and body of the answer.
+    /// Carries out an operation on items, or describes a table. Returns status and body of the answer.
     #[must_use]
     pub fn call(&self, operation: &str, body: &[u8]) -> (u16, Vec<u8>) {
         let database = &self.0;
         match operation {
+            "DescribeTable" => answer(body, |request| database.describe_table(request)),
             "Query" => answer(body, |request| database.query(request)),
             "Scan" => answer(body, |request| database.scan(request)),
             "GetItem" => answer(body, |request| database.get_item(request)),

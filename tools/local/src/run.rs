@@ -10,6 +10,7 @@ use std::{
 use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand};
 use futures::future::LocalBoxFuture;
+use ringfence_aws::wire::Limits;
 use ringfence_core::{visible, visible_lines};
 use tokio::sync::broadcast::error::RecvError;
 
@@ -49,6 +50,10 @@ enum Command {
         /// Switches off the rules of the bus and the schedules, so nothing acts on imported events.
         #[arg(long)]
         no_rules: bool,
+        /// Refuses requests for data as DynamoDB does: each table consumes what a new one does, 1,000 write and 3,000
+        /// read units a second in each of four key ranges.
+        #[arg(long)]
+        throttle: bool,
         /// Also serves containers, and writes a template for `sam local`. Needs Linux, and Docker or Podman as root.
         #[arg(long)]
         sam: bool,
@@ -117,7 +122,9 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             let walked = async {
                 let (keep, programs) = (None, this_program(&template)?);
                 let auth = template.model("")?.takes_tokens();
-                let options = StackOptions { root, template, data, port: 0, keep, programs, auth };
+                let limits = None;
+                let options =
+                    StackOptions { root, template, data, port: 0, keep, programs, auth, limits };
                 walk(&RunningStack::start(&options).await?).await
             };
             if let Err(error) = walked.await {
@@ -127,7 +134,7 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             println!("\nEverything happened as expected.");
             Ok(())
         }
-        Command::Up { port, keep, auth, no_rules, sam, parameters } => {
+        Command::Up { port, keep, auth, no_rules, throttle, sam, parameters } => {
             if no_rules {
                 template.switch_rules_off();
             }
@@ -146,7 +153,8 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             let data = target.join("local").join(root.strip_prefix(&workspace)?);
             let keep = keep.then(|| data.join(port.to_string()).join("kept"));
             let programs = this_program(&template)?;
-            let options = StackOptions { root, template, data, port, keep, programs, auth };
+            let limits = throttle.then(Limits::default);
+            let options = StackOptions { root, template, data, port, keep, programs, auth, limits };
             let mut stack = RunningStack::start(&options).await?;
             let console = stack.serve_console(console).await?;
             let files = stack.write_environment()?;

@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use axum::{Router, routing::get};
+use ringfence_aws::wire::Limits;
 use ringfence_token::JWKS_PATH;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -57,6 +58,8 @@ pub struct StackOptions {
     pub programs: BTreeMap<String, PathBuf>,
     /// Whether the API asks for tokens where the template does. Otherwise everybody may use it.
     pub auth: bool,
+    /// What the tables consume at most.
+    pub limits: Option<Limits>,
 }
 
 /// Makes the console of a stack, for [`RunningStack::serve_console`].
@@ -82,6 +85,7 @@ pub struct RunningStack {
     root: PathBuf,
     auth: bool,
     dynamo: Embedded,
+    data_routes: Router,
     model: Model,
     functions: Arc<Functions>,
     queues: Queues,
@@ -135,7 +139,8 @@ impl RunningStack {
         let buckets = Buckets::new(buckets, model.buckets.clone());
         let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };
         let mut tasks = JoinSet::new();
-        port::serve(&mut tasks, data_listener, forward::to(dynamo.endpoint(), &functions));
+        let data_routes = forward::to(&dynamo, options.limits, &functions);
+        port::serve(&mut tasks, data_listener, data_routes.clone());
         let console = Arc::<OnceLock<String>>::default();
         let authorizer = if options.auth { Authorizer::of_tokens() } else { Authorizer::default() };
         let mut routes = api::router(&model.routes, &functions, &notices, &authorizer);
@@ -200,6 +205,7 @@ impl RunningStack {
             root: options.root.clone(),
             auth: options.auth,
             dynamo,
+            data_routes,
             model,
             functions,
             queues,
@@ -372,11 +378,7 @@ impl RunningStack {
     pub fn serve_containers(&mut self, template: &Template, address: Ipv4Addr) -> Result<PathBuf> {
         let listener = port::listen_for_containers(address)?;
         let data = format!("http://{}", listener.local_addr()?);
-        port::serve(
-            &mut self.tasks,
-            listener,
-            forward::to(self.dynamo.endpoint(), &self.functions),
-        );
+        port::serve(&mut self.tasks, listener, self.data_routes.clone());
         let listener = port::listen_for_containers(address)?;
         let services = format!("http://{}", listener.local_addr()?);
         port::serve(&mut self.tasks, listener, self.router.clone());

@@ -1,11 +1,13 @@
 //! Requests of a table, and the units of refused ones.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::json;
 
 use super::*;
+use crate::ATTEMPTS_MAX;
 use crate::wire::Wire;
 
 #[test]
@@ -73,4 +75,41 @@ async fn unprocessed_keys_fail_and_missing_items_are_left_out() {
     assert_eq!(table.delete_some(&all).await.unwrap(), 1);
     let found = table.get_together(&[&all[..], &all[..1]].concat()).await.unwrap();
     assert_eq!(found, [None, None, Some(key)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_without_tokens_sends_each_request_once_until_others_succeed() {
+    for (status, code, cost) in [(400, "ThrottlingException", 5), (500, "InternalServerError", 10)]
+    {
+        let is_busy = Arc::new(AtomicBool::new(true));
+        let busy = is_busy.clone();
+        let answer = move |_: &str, _: &[u8]| match busy.load(Ordering::Relaxed) {
+            true => (status, json!({ "__type": code }).to_string().into_bytes()),
+            false => (200, b"{}".to_vec()),
+        };
+        let client = Wire::default().client_of(Arc::new(answer));
+        let table = Table::new(client, "events", &Clock::system());
+        let get = || table.get(Item::new(), true);
+        // How many attempts there are until a request is sent only a few times.
+        let attempts = async || {
+            let mut attempts = 0;
+            for _ in 0..20 {
+                let gave_up = Retry::default().run(get).await.unwrap_err();
+                assert!(!matches!(gave_up.failure, Failure::Last(_)), "{gave_up:?}");
+                attempts += gave_up.attempts;
+                if gave_up.attempts < ATTEMPTS_MAX {
+                    return attempts;
+                }
+            }
+            panic!("its tokens are never used up")
+        };
+        // Each of them but the last has taken its tokens.
+        assert_eq!([attempts().await, attempts().await], [500 / cost + 1, 1], "{code}");
+        is_busy.store(false, Ordering::Relaxed);
+        for _ in 0..4 {
+            get().await.unwrap();
+        }
+        is_busy.store(true, Ordering::Relaxed);
+        assert_eq!(attempts().await, 4 * 5 / cost + 1, "{code}");
+    }
 }

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{AggregateTable, event_of_image};
-use ringfence_aws::wire::{Director, Wire};
+use ringfence_aws::wire::{Capacity, Director, Limits, Wire};
 use ringfence_aws::{Clock, Item, Meter, Random, Retry, seed_thread};
 use ringfence_core::kit::id;
 use ringfence_core::{
@@ -172,6 +172,13 @@ impl World {
         let wire = Wire::default();
         wire.direct(director);
         client_of(&self.engine, &wire)
+    }
+
+    /// The tables with limits.
+    pub(crate) fn limited(&self, limits: Limits) -> Capacity {
+        let engine = self.engine.clone();
+        let engine = move |operation: &str, body: &[u8]| engine.call(operation, body);
+        Capacity::new(std::sync::Arc::new(engine), limits)
     }
 
     pub(crate) fn wired(&self, wire: &Wire) -> Client {

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use futures::future::{join, join3};
 use ringfence_aws::Retry;
-use ringfence_aws::wire::{Edit, Fault};
+use ringfence_aws::wire::{Capacity, Edit, Fault, Limits, Wire};
+use ringfence_core::Catalogs;
+use ringfence_feed::Index;
 use ringfence_harness::bound;
-use ringfence_views::Ran;
+use ringfence_views::{Projector, Ran};
 use serde_json::json;
 
 use crate::notes::{catalog, noted, sized, view, wiped};
 use crate::weather::Weather;
-use crate::world::{FIRST, LONG, World};
+use crate::world::{FIRST, LONG, World, store};
 
 fn counts(of: &[(&str, u64)]) -> std::collections::BTreeMap<String, u64> {
     of.iter().map(|(id, count)| ((*id).to_owned(), *count)).collect()
@@ -152,6 +154,36 @@ async fn projectors_at_once_count_each_event_once() {
         let expected = counts(&[("all", 25), ("n1", 5), ("n2", 10), ("n3", 10)]);
         assert_eq!(world.counts(FIRST).await, expected, "seed {seed}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn projectors_that_a_table_refuses_catch_up_and_count_each_event_once() {
+    let world = World::new(9, catalog());
+    world.publish((0..120).map(|n| noted(&format!("n{n}"), &["all", &format!("r{n}")]))).await;
+    world.projector().register(&view()).await.unwrap();
+    let limits = Limits { ranges: 2, write: 10.0, read: 100.0 };
+    let capacity = Capacity::new(store(&world.engine), limits);
+    let wire = Wire::default();
+    wire.direct(Arc::new(Weather::new(9, 0)));
+    let client = wire.client_of(capacity.backend());
+    let project = async || {
+        let index = Index::new(client.clone(), "index", [ringfence_dcb_log::SOURCE]);
+        let catalogs = Catalogs::default();
+        let projector =
+            Projector::new(client.clone(), index, "views", catalogs, world.clock.clone());
+        let mut ran = Ran::default();
+        while !ran.present {
+            match projector.run(&view(), FIRST, LONG, &mut ran).await {
+                Ok(()) => {}
+                Err(error) => assert!(error.is_transient(), "{error:?}"),
+            }
+        }
+    };
+    tokio::time::timeout(LONG, join(project(), project())).await.expect("they catch up");
+    assert!(capacity.refused() > 10, "{} refused", capacity.refused());
+    let found = world.counts(FIRST).await;
+    assert_eq!((found["all"], found.len()), (120, 121));
+    assert!(found.iter().all(|(id, count)| id == "all" || *count == 1), "{found:?}");
 }
 
 #[tokio::test(start_paused = true)]

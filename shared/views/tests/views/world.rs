@@ -7,7 +7,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
-use ringfence_aws::wire::{Director, Exchange, Wire};
+use ringfence_aws::wire::{Backend, Director, Exchange, Wire};
 use ringfence_aws::{Clock, Retry, from_attribute, seed_thread};
 use ringfence_core::{
     Append, Appended, Catalog, CatalogError, Catalogs, Envelope, EventLog, NewEvent, SequencedEvent,
@@ -28,6 +28,7 @@ pub(crate) const FIRST: Generation = Generation(1);
 pub(crate) const SECOND: Generation = Generation(2);
 
 pub(crate) struct World {
+    pub(crate) engine: Engine,
     pub(crate) wire: Wire,
     pub(crate) client: Client,
     pub(crate) clock: Clock,
@@ -44,14 +45,13 @@ impl World {
         engine.create_table(&table(("p", "S"), ("i", "N")), "index").unwrap();
         engine.create_table(&table(("view", "S"), ("id", "S")), "views").unwrap();
         let wire = Wire::default();
-        let client = wire
-            .client_of(Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body)));
+        let client = wire.client_of(store(&engine));
         let clock = Clock::running(NOW_MS);
         let log = || DcbLog::new(client.clone(), "events", catalog.clone().unwrap(), clock.clone());
         let indexer = Indexer::new([log().into()], client.clone(), "index")
             .epoch_entries(23.try_into().expect("entries of an epoch"));
         let index = Index::new(client.clone(), "index", [ringfence_dcb_log::SOURCE]);
-        Self { log: log(), wire, client: client.clone(), clock, indexer, index }
+        Self { engine, log: log(), wire, client: client.clone(), clock, indexer, index }
     }
 
     /// Appends from now on as a program with these types.
@@ -174,6 +174,11 @@ pub(crate) fn count(shown: Option<Shown>) -> u64 {
 
 pub(crate) fn wait(event: &SequencedEvent, ms: u64) -> Wait {
     Wait { partition: event.partition.clone(), slot: event.slot, most: Duration::from_millis(ms) }
+}
+
+pub(crate) fn store(engine: &Engine) -> Backend {
+    let engine = engine.clone();
+    Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body))
 }
 
 fn table(hash: (&str, &str), range: (&str, &str)) -> Value {

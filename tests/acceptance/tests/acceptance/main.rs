@@ -42,7 +42,8 @@ async fn start(folder: &str, data: &Path, keep: Option<PathBuf>) -> RunningStack
     let (root, data) = (workspace_root().join(folder), data.to_owned());
     let template = template_of(folder);
     let programs = BUILT.get_or_init(build).await.clone();
-    let options = StackOptions { root, template, data, port: 0, keep, programs, auth: false };
+    let (auth, limits) = (false, None);
+    let options = StackOptions { root, template, data, port: 0, keep, programs, auth, limits };
     RunningStack::start(&options).await.unwrap()
 }
 
@@ -51,7 +52,8 @@ async fn start_with_tokens(data: &Path) -> (RunningStack, PathBuf) {
     let (root, data) = (workspace_root(), data.to_owned());
     let (template, programs) = (template_of(SHOP), BUILT.get_or_init(build).await.clone());
     let program = programs[COMMAND_LINE].clone();
-    let options = StackOptions { root, template, data, port: 0, keep: None, programs, auth: true };
+    let (keep, auth, limits) = (None, true, None);
+    let options = StackOptions { root, template, data, port: 0, keep, programs, auth, limits };
     (RunningStack::start(&options).await.unwrap(), program)
 }
 

@@ -109,7 +109,9 @@ fn a_stack_goes_on_with_tables_that_others_wrote() {
         let program = programs[COMMAND_LINE].clone();
         let (root, data) = (workspace_root(), data.path().to_owned());
         let keep = Some(kept);
-        let options = StackOptions { root, template, data, port: 0, keep, programs, auth: false };
+        let (auth, limits) = (false, None);
+        let options =
+            StackOptions { root, template, data, port: 0, keep, programs, auth, limits };
         let stack = RunningStack::start(&options).await.unwrap();
         let own = |table: &&ringfence_local::template::TableResource| table.instead_of.is_none();
         assert!(stack.tables().iter().find(own).is_none(), "it makes none");

@@ -11,7 +11,9 @@ use std::{env, fs};
 use ringfence_harness::PROOF;
 use ringfence_local::programs::cargo;
 use ringfence_local::workspace_root;
-use ringfence_oracle::{Schedule, contention, each, import, names, picture, queries, run};
+use ringfence_oracle::{
+    Schedule, contention, each, import, names, picture, queries, run, throughput,
+};
 use ringfence_proof::environment::ENVIRONMENTS;
 use ringfence_proof::feed;
 use ringfence_proof::mutants::{MUTANTS, break_no_safety, hunt, section};
@@ -48,7 +50,7 @@ const TESTS: [(&[&str], &str); 13] = [
     (&["--lib"], "project::"),
 ];
 const USAGE: &str = "usage: cargo proof [rules|model|repair|feed|names|queries|schedules|claims|clocks|lanes|queue|dues|\
-     import|meetings|tests|contention] [how many schedules, 10000 if none are named] [first seed]";
+     import|meetings|tests|contention|throughput] [how many schedules, 10000 if none are named] [first seed]";
 
 struct Extent {
     schedules: u64,
@@ -57,7 +59,7 @@ struct Extent {
 
 type Part = (&'static str, fn(&Extent) -> Result<String, String>);
 
-const PARTS: [Part; 16] = [
+const PARTS: [Part; 17] = [
     ("rules", rules),
     ("model", model),
     ("repair", repair),
@@ -74,7 +76,10 @@ const PARTS: [Part; 16] = [
     ("meetings", meet),
     ("tests", tests),
     ("contention", contend),
+    ("throughput", measure),
 ];
+/// They draw or print what tests assert in small.
+const PICTURES: [&str; 2] = ["contention", "throughput"];
 
 fn main() -> ExitCode {
     let mut arguments: Vec<String> = env::args().skip(1).collect();
@@ -92,8 +97,7 @@ fn main() -> ExitCode {
     let extent = Extent { schedules: number(0, SCHEDULES), seed: number(1, 0) };
     let mut fine = true;
     for (name, check) in PARTS {
-        // Tests assert everything in a picture for the documentation.
-        if part.as_ref().map_or(name == "contention", |part| part != name) {
+        if part.as_ref().map_or(PICTURES.contains(&name), |part| part != name) {
             continue;
         }
         fine &= report(name, || check(&extent));
@@ -164,6 +168,13 @@ fn contend(extent: &Extent) -> Result<String, String> {
         true => Ok(format!("{PRODUCTS} products at each point, {} curves", curves.len())),
         false => Err(format!("{PICTURE} lacks the curves\n{}", missing.join("\n"))),
     }
+}
+
+/// Prints what one stack carries in a second.
+fn measure(_extent: &Extent) -> Result<String, String> {
+    println!("| part | a second |\n|---|---|");
+    throughput::all(|measured| println!("{measured}"));
+    Ok("simulated".to_owned())
 }
 
 /// Overwrites one line of a terminal. Without a terminal it does nothing.

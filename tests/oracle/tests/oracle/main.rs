@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod claims;
+mod overload;
 
 use ringfence_harness::bound;
 use ringfence_oracle::{

@@ -64,6 +64,7 @@ impl Deployed {
             keep: Some(data.join("kept")),
             programs,
             auth: false,
+            limits: None,
         };
         let stack = RunningStack::start(&options).await.unwrap();
         Self { stack, build, client: Client::builder().no_proxy().build().unwrap() }

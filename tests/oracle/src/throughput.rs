@@ -1,0 +1,315 @@
+//! What one stack carries in a second: the real crates on a store with the limits of a new table.
+//!
+//! Time is simulated: requests take as long as on DynamoDB, and code takes no time. The stores of a part begin with
+//! empty buckets. Not measured: HTTP API, Lambda's delivery beyond a pause between batches, run-commands,
+//! fire-deadlines, query-views, and the split of a busy key range.
+
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, LocalBoxFuture, join_all};
+use ringfence_aws::{Retry, item_bytes};
+use ringfence_core::prelude::*;
+use ringfence_core::{BoundaryId, Catalogs, Lane, SequencedEvent};
+use ringfence_feed::Index;
+use ringfence_lambda::DeadLetters;
+use ringfence_reactors::{Delivery, Failed, Handler, InDoubt, Lanes, ReactorTable, Starts};
+use ringfence_services::topic::{Bus, Publisher, TopicEntry, Unreachable, Verdict};
+use ringfence_views::{Definition, Generation, Projector, Ran, View};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
+
+mod world;
+
+use crate::contention::{self, Load, paused};
+use crate::market::{Market, OrderId};
+use crate::table::NOW_MS;
+use world::{EVENT_BYTES, World, sources};
+
+/// Records that a stream delivers together, and the pause before the next ones.
+const BATCH: u64 = 100;
+const DELIVERY: Duration = Duration::from_millis(20);
+/// A call of PutEvents, and an effect such as a webhook.
+const PUT_EVENTS: Duration = Duration::from_millis(20);
+const EFFECT: Duration = Duration::from_millis(108);
+/// Longer than anything takes.
+const LONG: Duration = Duration::from_secs(900);
+/// Simulated seconds of indexing, and events for each other part.
+const SECONDS: u64 = 20;
+const EVENTS: u64 = 2_000;
+/// Shards of the logs' streams.
+const SHARDS: [usize; 4] = [1, 4, 16, 48];
+/// Orders a second that check one product.
+const ORDERS: [u64; 2] = [20, 50];
+
+/// A measured part.
+pub struct Measured {
+    /// The part.
+    pub what: String,
+    /// Its figures.
+    pub found: String,
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "| {} | {} |", self.what, self.found)
+    }
+}
+
+/// Measures the index with so many shards, each of which delivers as much as is taken.
+fn index(shards: usize) -> Measured {
+    paused(1).block_on(async {
+        let world = World::new().await;
+        let shard = async |shard: usize| {
+            let (client, wire) = world.client(shard as u64);
+            let indexer = world.indexer(&client);
+            let mut next = 0_u64..;
+            loop {
+                let batch = next.by_ref().take(BATCH as usize);
+                let batch: Vec<_> =
+                    batch.map(|n| world.notification(&format!("s{shard}e{n}"))).collect();
+                for rounds in 1.. {
+                    let outcomes = indexer.index(batch.clone(), Retry::default()).await;
+                    wire.forget();
+                    if outcomes.values().all(Result::is_ok) {
+                        break;
+                    }
+                    Retry::default().pause(rounds).await;
+                }
+                sleep(DELIVERY).await;
+            }
+        };
+        let shards_at_once = join_all((0..shards).map(shard));
+        let ended = timeout(Duration::from_secs(SECONDS), shards_at_once).await;
+        ended.map(|_: Vec<()>| ()).expect_err("they never end");
+        let end = Index::new(world.calm(), "index", sources()).end().await.expect("an answer");
+        let events = i64::from(end) as f64;
+        let [put, lost] = [0, 1].map(|n| world.pages[n].load(Ordering::Relaxed) as f64);
+        let units = world.capacity.consumed("index");
+        let bytes = item_bytes(&world.event);
+        Measured {
+            what: format!("index, {shards} shards, events of {bytes} bytes in hundreds"),
+            found: format!(
+                "{:.0} events, {:.0} % of puts lost, {:.2} read and {:.2} write units an event",
+                events / SECONDS as f64,
+                100.0 * lost / (put + lost),
+                units.read / events,
+                units.write / events,
+            ),
+        }
+    })
+}
+
+#[derive(Reads)]
+enum Placed {
+    OrderPlaced { order_id: OrderId },
+}
+
+/// An order.
+#[ringfence::value]
+#[derive(Debug, Default, PartialEq)]
+struct Order {
+    placed: bool,
+}
+
+/// A view with a row for each event.
+struct Orders;
+
+impl View for Orders {
+    const NAME: &'static str = "orders";
+    type Reads = Placed;
+    type Row = Order;
+
+    fn rows(Placed::OrderPlaced { order_id }: &Placed) -> Vec<String> {
+        vec![order_id.to_string()]
+    }
+
+    fn evolve(_: Option<Order>, _: &str, _: &Placed) -> Option<Order> {
+        Some(Order { placed: true })
+    }
+}
+
+/// Measures a new view that catches up.
+fn rows() -> Measured {
+    paused(2).block_on(async {
+        let world = World::new().await;
+        let index = world.indexed(EVENTS).await;
+        let (client, _) = world.client(2);
+        let projector =
+            Projector::new(client, index, "views", Catalogs::default(), world.clock.clone());
+        let (view, mut ran) = (Definition::of::<Orders>(), Ran::default());
+        let registered = projector.register(&view).await.expect("a new view");
+        let (begun, before) = (Instant::now(), world.capacity.consumed("views"));
+        while !ran.present {
+            // The function's next run goes on after a failure.
+            let failed = projector.run(&view, Generation(1), LONG, &mut ran).await.err();
+            assert!(failed.as_ref().is_none_or(|error| error.is_transient()), "{failed:?}");
+        }
+        projector.serve(&view, &registered, &ran).await.expect("a view");
+        let units = world.capacity.consumed("views").write - before.write;
+        Measured {
+            what: "a new view that catches up, a row an event".to_owned(),
+            found: format!(
+                "{:.0} rows, {:.2} write units a row",
+                EVENTS as f64 / begun.elapsed().as_secs_f64(),
+                units / EVENTS as f64
+            ),
+        }
+    })
+}
+
+/// A bus that takes its time.
+struct Slow;
+
+impl Bus for Slow {
+    fn put<'a>(
+        &'a self,
+        entries: &'a [&'a TopicEntry],
+    ) -> BoxFuture<'a, Result<Vec<Verdict>, Unreachable>> {
+        async {
+            sleep(PUT_EVENTS).await;
+            Ok(vec![Verdict::Sent; entries.len()])
+        }
+        .boxed()
+    }
+}
+
+impl DeadLetters for Slow {
+    fn keep(
+        &self,
+        dead_letter: Value,
+    ) -> BoxFuture<'_, Result<(), Box<dyn std::error::Error + Send + Sync>>> {
+        panic!("{dead_letter}")
+    }
+}
+
+/// Measures publish-events on one shard.
+fn publish() -> Measured {
+    paused(3).block_on(async {
+        let catalog = Market::catalog().expect("free of contradictions");
+        let publisher = Publisher { bus: Slow, dead_letters: Slow, sources: sources(), catalog };
+        let begun = Instant::now();
+        for first in (0..EVENTS).step_by(BATCH as usize) {
+            let record = |n: u64| {
+                let id = format!("orderId:o{n}");
+                json!({
+                    "eventID": n.to_string(),
+                    "eventName": "INSERT",
+                    "awsRegion": "eu-central-1",
+                    "dynamodb": {
+                        "SequenceNumber": n.to_string(),
+                        "SizeBytes": EVENT_BYTES,
+                        "Keys": { "id": { "S": id }, "position": { "N": "1" } },
+                        "NewImage": {
+                            "id": { "S": id },
+                            "position": { "N": "1" },
+                            "at": { "N": NOW_MS.to_string() },
+                            "event": { "S": "OrderPlaced" },
+                            "context": { "S": Market::NAME },
+                            "data": { "M": { "text": { "S": "x".repeat(EVENT_BYTES) } } },
+                            "tags": { "L": [] },
+                            "correlationId": { "S": "c1" },
+                        },
+                    },
+                })
+            };
+            let records: Vec<_> = (first..first + BATCH).map(record).collect();
+            let report = publisher.publish(&records, LONG).await;
+            assert_eq!((report.published, report.cause), (records.len(), None));
+            sleep(DELIVERY).await;
+        }
+        Measured {
+            what: "publish-events, a shard".to_owned(),
+            found: format!("{:.0} events", EVENTS as f64 / begun.elapsed().as_secs_f64()),
+        }
+    })
+}
+
+/// Each event has an effect that takes its time.
+struct Post;
+
+impl Handler for Post {
+    fn name(&self) -> &'static str {
+        "post"
+    }
+
+    fn handles(&self, _: &SequencedEvent) -> bool {
+        true
+    }
+
+    fn lane(&self, event: &SequencedEvent) -> BoundaryId {
+        Lane::Partition.of(event)
+    }
+
+    fn starts(&self) -> Starts {
+        Starts::Beginning
+    }
+
+    fn in_doubt(&self) -> InDoubt {
+        InDoubt::Repeat
+    }
+
+    fn keeps_receipts(&self) -> bool {
+        true
+    }
+
+    fn plan(&self, _: &SequencedEvent) -> Result<usize, Failed> {
+        Ok(1)
+    }
+
+    fn carry_out<'a>(
+        &'a self,
+        _: usize,
+        _: Delivery<'a>,
+    ) -> LocalBoxFuture<'a, Result<(), Failed>> {
+        sleep(EFFECT).map(Ok).boxed_local()
+    }
+}
+
+/// Measures an ordered reactor.
+fn react() -> Measured {
+    paused(4).block_on(async {
+        let world = World::new().await;
+        let index = world.indexed(EVENTS).await;
+        let table = ReactorTable::new(world.client(2).0, "views", world.clock.clone());
+        let lanes = Lanes { handler: Post, index, table };
+        let begun = Instant::now();
+        let mut effects = 0;
+        while effects < EVENTS {
+            effects += lanes.run(LONG).await.expect("nothing disturbs it").effects;
+        }
+        Measured {
+            what: format!("an ordered reactor, effects of {} ms", EFFECT.as_millis()),
+            found: format!("{:.0} effects", effects as f64 / begun.elapsed().as_secs_f64()),
+        }
+    })
+}
+
+/// Measures orders that check one product.
+fn contend(orders: u64) -> Measured {
+    let load = Load { orders, appends: 1, fenced: true };
+    let [ends, _] = contention::simulate(load, 2, contention::TURN_SECONDS, 1);
+    Measured {
+        what: format!("{orders} orders that check one product"),
+        found: format!(
+            "99 of 100 end within {} ms, {:.1} % give up",
+            ends.p99_ms(),
+            100.0 * ends.gave_up() as f64 / ends.commands() as f64
+        ),
+    }
+}
+
+/// Measures all parts at once, and calls `done` with each in their order.
+pub fn all(done: impl Fn(Measured)) {
+    thread::scope(|scope| {
+        let indexes = SHARDS.map(|shards| scope.spawn(move || index(shards)));
+        let parts = [rows, publish, react].map(|part| scope.spawn(part));
+        let meetings = ORDERS.map(|orders| scope.spawn(move || contend(orders)));
+        for part in indexes.into_iter().chain(parts).chain(meetings) {
+            done(part.join().expect("no simulation panics"));
+        }
+    });
+}
