@@ -9,6 +9,7 @@ mod crashes;
 mod deliveries;
 mod epochs;
 mod guards;
+mod lease;
 mod limits;
 mod neighbours;
 mod news;
