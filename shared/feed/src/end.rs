@@ -1,6 +1,6 @@
 //! The end of the index: where the next page begins.
 //!
-//! No item holds the end. A query backwards finds the last page of an epoch first, and only the last epoch has a last
+//! Only the lease names the end, as a hint. A query backwards finds the last page of an epoch first, and only the last epoch has a last
 //! page that is not sealed. An `Index` remembers an epoch that has begun, so usually one query is enough. A new `Index`
 //! looks at epoch 1, 2, 4, 8, … until one is missing, and then halves the steps: of a thousand epochs it looks at
 //! twenty at most.

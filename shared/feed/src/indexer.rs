@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use aws_sdk_dynamodb::Client;
-use ringfence_aws::{Item, Meter, Retry};
+use ringfence_aws::{Clock, Item, Meter, Retry};
 use ringfence_core::LogKind;
 use ringfence_log::news::StreamError;
 use ringfence_log::{OpenSource, Sources};
@@ -25,18 +25,25 @@ pub struct Indexer {
     logs: Vec<OpenSource>,
     pub(crate) index: Index,
     pub(crate) epoch_entries: EpochEntries,
+    clock: Clock,
+    /// Its name on the lease.
+    owner: String,
     /// `None` before it is known.
     end: Mutex<Option<End>>,
 }
 
 /// The end of the index as an indexer remembers it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct End {
     /// All pages before it were settled; there may be later pages.
     pub(crate) at: Checkpoint,
+    /// The partition of the entry before it, if it is known.
+    pub(crate) last: Option<Partition>,
     /// Whether other indexers seem to put pages too. Then it costs less to check that the place is free than to have a
     /// page refused.
     pub(crate) shared: bool,
+    /// For how many more rounds the indexer takes the lease, because others were in its way.
+    pub(crate) crowd: u32,
 }
 
 impl Indexer {
@@ -50,7 +57,9 @@ impl Indexer {
         let (logs, mut sources) = (Vec::from_iter(logs), Sources::default());
         logs.iter().for_each(|log| sources.add(log.source));
         let index = Index::new(client, table, sources);
-        Self { logs, index, epoch_entries: EpochEntries::MAX, end: Mutex::default() }
+        let (epoch_entries, clock) = (EpochEntries::MAX, Clock::system());
+        let owner = clock.uuid().to_string();
+        Self { logs, index, epoch_entries, clock, owner, end: Mutex::default() }
     }
 
     /// The same, which also reads the entries of other logs that are in the index.
@@ -66,10 +75,24 @@ impl Indexer {
         Self { epoch_entries: entries, ..self }
     }
 
+    /// The same with another clock than the machine's.
+    #[must_use]
+    pub fn clocked(self, clock: Clock) -> Self {
+        Self { clock, ..self }
+    }
+
     /// The cost of the index's requests so far; each log has another meter.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         self.index.meter()
+    }
+
+    pub(crate) fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
     }
 
     /// The logs that are indexed.
@@ -98,7 +121,7 @@ impl Indexer {
 
     /// The end of the index that was remembered last.
     pub(crate) fn end(&self) -> Option<End> {
-        *self.end.lock().unwrap_or_else(PoisonError::into_inner)
+        self.end.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn remember(&self, end: End) {

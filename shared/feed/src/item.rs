@@ -3,7 +3,8 @@
 //! | item | `p` | `i` | holds |
 //! |---|---|---|---|
 //! | page | `$AppendsEpoch-0_<epoch>` | offset of its first entry in the epoch | `n` offset after its last, `e` the events as their logs have them, without `tag_*`; `sealed` on the last of an epoch |
-//! | progress | `$Progress-0#<partition>` | 0 | `slot` of the last indexed event, its `appendId` if it is of the DCB log, `checkpoint` after it |
+//! | progress | `$Progress-0#<partition>` | 0 | `slot` of the last indexed event, its `appendId` if it is of the DCB log, `checkpoint` after it; `end` of the last page that ends with an event of the partition |
+//! | lease | `$Lease-0` | 0 | `owner` and `until` while an indexer has it; the `end` that the last one has left, and `last`, the partition of the entry before it |
 //!
 //! The 0 is the tranche: there is one.
 
@@ -23,6 +24,14 @@ pub const P: &str = "p";
 /// Sort key.
 pub const I: &str = "i";
 pub(crate) const CHECKPOINT: &str = "checkpoint";
+/// The indexer that has the lease.
+pub(crate) const OWNER: &str = "owner";
+/// When the lease is over, in milliseconds since 1970.
+pub(crate) const UNTIL: &str = "until";
+/// Where a page ends that is settled.
+pub(crate) const END: &str = "end";
+/// The partition of the last entry before the end.
+pub(crate) const LAST: &str = "last";
 /// Offset after the last entry.
 const N: &str = "n";
 const SLOT: &str = "slot";
@@ -31,6 +40,7 @@ const ENTRIES: &str = "e";
 const SEALED: &str = "sealed";
 const EPOCHS: &str = "$AppendsEpoch-0_";
 const PROGRESS: &str = "$Progress-0#";
+const LEASE: &str = "$Lease-0";
 
 /// How far a partition is indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +51,8 @@ pub(crate) struct Progress {
     pub(crate) append_id: Option<String>,
     /// After its entry.
     pub(crate) checkpoint: Checkpoint,
+    /// The end of a page whose last entry is of this partition, so that page is settled.
+    pub(crate) end: Option<Checkpoint>,
 }
 
 /// Consecutive entries of an epoch.
@@ -74,6 +86,20 @@ pub(crate) fn progress_key(partition: &BoundaryId) -> Item {
     key(format!("{PROGRESS}{partition}"), 0)
 }
 
+pub(crate) fn lease_key() -> Item {
+    key(LEASE, 0)
+}
+
+/// The end that a lease names, and the partition of the entry before it.
+pub(crate) fn lease_end(lease: &Item) -> Option<(Checkpoint, Partition)> {
+    let last = lease.get(LAST)?.as_s().ok()?;
+    Some((place(lease, END)?, BoundaryId::stored(last.as_str()).into()))
+}
+
+fn place(item: &Item, attribute: &str) -> Option<Checkpoint> {
+    item.get(attribute)?.as_n().ok()?.parse().ok()
+}
+
 /// The name of an item for a person.
 fn name(item: &Item) -> String {
     let p = item.get(P).and_then(|p| p.as_s().ok()).map_or("?", String::as_str);
@@ -102,17 +128,18 @@ impl Progress {
     pub(crate) fn of(item: &Item) -> Result<(Partition, Self), FeedError> {
         let p = item.get(P).and_then(|p| p.as_s().ok()?.strip_prefix(PROGRESS));
         let partition = Partition::from(BoundaryId::stored(p.ok_or_else(|| malformed(item, P))?));
-        let checkpoint = item.get(CHECKPOINT).and_then(|value| value.as_n().ok()?.parse().ok());
-        let checkpoint = checkpoint.ok_or_else(|| malformed(item, CHECKPOINT))?;
+        let checkpoint = place(item, CHECKPOINT).ok_or_else(|| malformed(item, CHECKPOINT))?;
         let append_id = item.get(APPEND_ID).and_then(|id| id.as_s().ok()).cloned();
-        Ok((partition, Self { slot: whole(item, SLOT)?, append_id, checkpoint }))
+        let (slot, end) = (whole(item, SLOT)?, place(item, END));
+        Ok((partition, Self { slot, append_id, checkpoint, end }))
     }
 
     /// The attributes that hold it.
     pub(crate) fn attributes(&self) -> Vec<(&'static str, AttributeValue)> {
         let append_id = self.append_id.as_ref().map(|id| (APPEND_ID, text(id)));
+        let end = self.end.map(|end| (END, number(end)));
         let place = [(CHECKPOINT, number(self.checkpoint)), (SLOT, number(self.slot))];
-        place.into_iter().chain(append_id).collect()
+        place.into_iter().chain(append_id).chain(end).collect()
     }
 }
 
@@ -152,7 +179,8 @@ impl Page {
             let (id, slot) = source.place(item).ok_or_else(malformed)?;
             let append_id = source.append_id(item).cloned();
             let partition = Partition { log: source.facts().kind, id };
-            reached.insert(partition, Progress { slot, append_id, checkpoint });
+            let end = (n == self.n()).then(|| self.end()).transpose()?;
+            reached.insert(partition, Progress { slot, append_id, checkpoint, end });
         }
         Ok(reached)
     }

@@ -13,13 +13,14 @@
 //! An indexer reads the progress after the last page was settled. If its put succeeds, there was no later page, so the
 //! progress was right, and no event is in the index twice. If the put fails, another indexer was first. Then it reads
 //! the other one's page, waits until that is settled, and goes on after it. If the other one crashed between 1 and 2,
-//! it settles the page itself.
+//! it settles the page itself. From then on the two put their pages in turns, by a lease, which is only a hint.
 //!
 //! Architecture invariant: only the module `item` names the attributes of the index. An entry holds the item of the
 //! event's own log ([`Sources`]).
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod back;
+mod backlog;
 mod checkpoint;
 mod checkpoints;
 mod end;
@@ -31,6 +32,7 @@ pub mod index_events;
 mod indexer;
 mod item;
 mod layout;
+mod lease;
 mod news;
 mod page;
 mod partition;

@@ -7,17 +7,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use futures::stream::{StreamExt, iter};
-use ringfence_aws::{Failure, Item, Retry, item_bytes};
-use ringfence_core::BOUNDARY_BYTES_MAX;
-use ringfence_log::{Sources, news::dense};
+use ringfence_aws::{Failure, Retry, item_bytes};
 
-use crate::checkpoint::Checkpoint;
+use crate::backlog::{Backlog, Known};
 use crate::error::{FeedError, IndexError, failed};
 use crate::indexer::{End, Indexed, Indexer};
-use crate::item::{Page, Progress, checkpoint, progress_key};
-use crate::news::News;
-use crate::page::{GROUP_PARTITIONS_MAX, Queue, Room};
+use crate::item::{Page, Progress};
+use crate::lease::{CROWD, Turn};
+use crate::page::{GROUP_PARTITIONS_MAX, Room};
 use crate::partition::{Notification, Partition};
 use crate::settle::settle;
 
@@ -30,10 +27,6 @@ const UNIT_BYTES: usize = 4 * 1_024;
 /// How often to look whether the last page is settled, before settling it here. The indexer that has put it needs some
 /// ten milliseconds, unless it has crashed.
 const LOOKS_MAX: u32 = 6;
-/// Partitions that are read at once.
-const READS_AT_ONCE: usize = 8;
-/// The bytes of events that are held before they are written; reads under way may add to them.
-const HELD_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
 impl Indexer {
     /// Indexes the new events of each of the partitions, within the deadline of `retry`. Each partition succeeds or
@@ -53,107 +46,72 @@ impl Indexer {
             let later = partitions.keys().nth(GROUP_PARTITIONS_MAX).cloned();
             let later = later.map(|first| partitions.split_off(&first)).unwrap_or_default();
             let now = std::mem::replace(&mut partitions, later);
-            outcomes.extend(Round::new(self, retry).run(now).await);
+            outcomes.extend(Round::new(self, retry, now).run().await);
         }
         outcomes
     }
 }
 
-/// Events that a partition is known to have, by slot.
-type Known = BTreeMap<u64, Item>;
-
 /// One run over some partitions.
 struct Round<'a> {
     indexer: &'a Indexer,
     retry: Retry,
+    backlog: Backlog<'a>,
     /// Where the next page begins.
     end: End,
-    queues: BTreeMap<Partition, Queue>,
-    /// Partitions that may have more events than their queue, and the events that are known.
-    open: BTreeMap<Partition, Known>,
-    outcomes: BTreeMap<Partition, Indexed>,
+    turn: Turn<'a>,
     /// The most entries of the next page. If a page is refused for its content, the number falls until the event that
     /// is the cause stands alone.
     entries_max: usize,
 }
 
 impl<'a> Round<'a> {
-    fn new(indexer: &'a Indexer, retry: Retry) -> Self {
-        let end = End { at: Checkpoint::START, shared: false };
-        let (queues, open) = (BTreeMap::new(), BTreeMap::new());
-        let (outcomes, entries_max) = (BTreeMap::new(), usize::MAX);
-        Self { indexer, retry, end, queues, open, outcomes, entries_max }
+    fn new(indexer: &'a Indexer, retry: Retry, notifications: BTreeMap<Partition, Known>) -> Self {
+        let backlog = Backlog::new(indexer, retry, notifications);
+        let (end, turn) = (indexer.end().unwrap_or_default(), Turn::new(indexer, retry));
+        Self { indexer, retry, backlog, end, turn, entries_max: usize::MAX }
     }
 
-    async fn run(
-        mut self,
-        notifications: BTreeMap<Partition, Known>,
-    ) -> BTreeMap<Partition, Indexed> {
-        for (partition, known) in notifications {
-            let bytes = partition.id.as_str().len();
-            let log = self.indexer.log(partition.log);
-            if log.is_ok_and(|log| log.source.is_internal(&partition.id)) {
-                self.outcomes.insert(partition, Ok(0));
-            } else if bytes > BOUNDARY_BYTES_MAX {
-                self.fail(partition.clone(), IndexError::Name { partition, bytes });
-            } else {
-                self.outcomes.insert(partition.clone(), Ok(0));
-                self.queues.insert(partition.clone(), Queue::default());
-                self.open.insert(partition, known);
-            }
-        }
-        let Err(error) = self.write().await else { return self.outcomes };
-        // The index takes nothing now, so every partition that is not done yet has failed.
-        let error = IndexError::Feed(Arc::new(error));
-        for partition in self.undone().cloned().collect::<Vec<_>>() {
-            if let Some(outcome) = self.outcomes.get_mut(&partition)
-                && outcome.is_ok()
-            {
-                *outcome = Err(error.clone());
-            }
-        }
-        self.outcomes
+    async fn run(mut self) -> BTreeMap<Partition, Indexed> {
+        let written = self.write().await;
+        self.turn.give(&self.end).await;
+        self.backlog.outcomes(written)
     }
 
     async fn write(&mut self) -> Result<(), FeedError> {
-        if self.open.is_empty() {
+        if !self.backlog.is_open() {
             return Ok(());
         }
-        match self.indexer.end() {
-            Some(end) if !end.shared => {
-                self.end = end;
-                self.read_progress(self.undone().cloned().collect()).await?;
-            }
-            known => {
-                self.end = known.unwrap_or(self.end);
-                self.find_end(None, 1).await?;
-            }
+        if self.knows_end().await {
+            self.backlog.read_progress(self.backlog.undone()).await?;
+        } else {
+            self.find_end(None, 1).await?;
         }
-        self.take_known();
+        self.backlog.take_known();
         loop {
-            self.fill().await;
+            self.backlog.fill().await;
             while self.commit().await? {}
-            if self.open.is_empty() {
+            if !self.backlog.is_open() {
                 return Ok(());
             }
         }
     }
 
-    fn sources(&self) -> &'a Sources {
-        &self.indexer.index.sources
-    }
-
-    /// Partitions that have more, or whose events are not all in the index.
-    fn undone(&self) -> impl Iterator<Item = &Partition> {
-        let undone = |(partition, queue): &(&Partition, &Queue)| {
-            !queue.fresh.is_empty() || self.open.contains_key(*partition)
-        };
-        self.queues.iter().filter(undone).map(|(partition, _)| partition)
-    }
-
-    fn fail(&mut self, partition: Partition, error: IndexError) {
-        self.open.remove(&partition);
-        self.outcomes.insert(partition, Err(error));
+    /// Whether it knows where the index probably ends. If others were in the way lately, it takes the lease, whose end
+    /// counts if the progress of the entry before it confirms that the index had this end.
+    async fn knows_end(&mut self) -> bool {
+        let remembers = self.indexer.end().is_some() && !self.end.shared;
+        let Some(crowd) = self.end.crowd.checked_sub(1) else { return remembers };
+        self.end.crowd = crowd;
+        let Some((at, last)) = self.turn.take(&mut self.end).await else { return remembers };
+        if at > self.end.at {
+            let found = self.backlog.read_progress(vec![last.clone()]).await.unwrap_or_default();
+            if found.get(&last).is_none_or(|progress| progress.end != Some(at)) {
+                return false;
+            }
+            (self.end.at, self.end.last) = (at, Some(last));
+        }
+        true
     }
 
     /// Finds where the next page begins, once all pages before it are settled, and how far the partitions are indexed.
@@ -166,170 +124,64 @@ impl<'a> Round<'a> {
         let all = first.is_some() && pages.last().is_none_or(|page| page.place() == from.place());
         pages.extend(first);
         for page in pages.iter().rev() {
-            for (partition, progress) in page.progress(self.sources())? {
-                self.advance(&partition, progress);
+            for (partition, progress) in page.progress(self.backlog.sources())? {
+                self.backlog.advance(&partition, progress);
             }
         }
-        let unread = if all { Vec::new() } else { self.undone().cloned().collect() };
+        let unread = if all { Vec::new() } else { self.backlog.undone() };
         // Pages after the known end are by others.
         self.end.shared = self.indexer.end().is_some() && !pages.is_empty();
         match pages.first() {
-            None => drop(self.read_progress(unread).await?),
+            None => drop(self.backlog.read_progress(unread).await?),
             Some(last) => {
-                self.wait_until_settled(last, unread, attempt).await?;
-                self.end.at = last.end()?;
+                let of_last_entry = self.wait_until_settled(last, unread, attempt).await?;
+                (self.end.at, self.end.last) = (last.end()?, of_last_entry);
             }
         }
-        self.indexer.remember(self.end);
+        self.indexer.remember(self.end.clone());
         Ok(())
     }
 
     /// How many pages to read after a refused one. Pages of that size cost at most as much as the progress that they
     /// show, not counting the last one, which is read in any case.
     fn pages_max(&self, page: &Page) -> i32 {
-        let pages = self.undone().count() * UNIT_BYTES / item_bytes(&page.item());
+        let pages = self.backlog.undone().len() * UNIT_BYTES / item_bytes(&page.item());
         i32::try_from(pages).unwrap_or(PAGES_MAX).clamp(1, PAGES_MAX)
     }
 
-    /// Waits until the last page is settled by the indexer that has put it. If that takes too long, settles it. Reads the
-    /// progress of some more partitions.
+    /// Waits until the last page is settled by the indexer that has put it. If that takes too long, settles it. Reads
+    /// the progress of some more partitions. Returns the partition of the last entry.
     async fn wait_until_settled(
         &mut self,
         last: &Page,
         mut more: Vec<Partition>,
         attempt: u32,
-    ) -> Result<(), FeedError> {
-        let reached = last.progress(self.sources())?;
-        let of_last_entry = reached.iter().max_by_key(|(_, progress)| progress.checkpoint);
-        let Some((partition, entry)) = of_last_entry else { return Ok(()) };
+    ) -> Result<Option<Partition>, FeedError> {
+        let reached = last.progress(self.backlog.sources())?;
         let is_behind = |found: &BTreeMap<Partition, Progress>, partition, to: &Progress| {
             found.get(partition).is_none_or(|found| found.checkpoint < to.checkpoint)
         };
-        // If the last entry is of a log that the stack no longer has, no entry shows that all are settled.
-        let is_last = entry.checkpoint == checkpoint(last.epoch, last.n())?;
-        for look in 0..if is_last { LOOKS_MAX } else { 0 } {
-            more.push(partition.clone());
-            let found = self.read_progress(std::mem::take(&mut more)).await?;
-            if !is_behind(&found, partition, entry) {
-                return Ok(());
-            }
-            if !self.retry.pause(attempt + look).await {
-                break;
+        // If the last entry is of a log that the stack no longer has, no progress shows that all are settled.
+        let of_last_entry = reached.iter().find(|(_, progress)| progress.end.is_some());
+        let of_last_entry = of_last_entry.map(|(partition, _)| partition.clone());
+        if let Some(partition) = &of_last_entry {
+            for look in 0..LOOKS_MAX {
+                more.push(partition.clone());
+                let found = self.backlog.read_progress(std::mem::take(&mut more)).await?;
+                if !is_behind(&found, partition, &reached[partition]) {
+                    return Ok(of_last_entry);
+                }
+                if !self.retry.pause(attempt + look).await {
+                    break;
+                }
             }
         }
-        let found = self.read_progress(reached.keys().cloned().collect()).await?;
+        more.extend(reached.keys().cloned());
+        let found = self.backlog.read_progress(more).await?;
         let unsettled =
             reached.iter().filter(|(partition, progress)| is_behind(&found, partition, progress));
-        settle(&self.indexer.index.table, unsettled, self.retry).await
-    }
-
-    /// Reads the progress of partitions.
-    async fn read_progress(
-        &mut self,
-        mut partitions: Vec<Partition>,
-    ) -> Result<BTreeMap<Partition, Progress>, FeedError> {
-        partitions.sort_unstable();
-        partitions.dedup();
-        let keys = partitions.iter().map(|partition| progress_key(&partition.id)).collect();
-        let items = self.indexer.index.table.get_all(self.retry, keys, true).await;
-        let items = items.map_err(failed("reading what is indexed"))?;
-        let found: BTreeMap<_, _> = items.iter().map(Progress::of).collect::<Result<_, _>>()?;
-        for (partition, progress) in &found {
-            self.advance(partition, progress.clone());
-        }
-        Ok(found)
-    }
-
-    /// Takes over how far a partition is indexed. Returns how many of the waiting events are indexed by now. The others
-    /// follow on this progress. An exception is a stream whose first events were pruned: if another indexer had these
-    /// as images, the events here are dropped, and the partition is read again.
-    fn advance(&mut self, partition: &Partition, progress: Progress) -> usize {
-        let Some(queue) = self.queues.get_mut(partition) else { return 0 };
-        if queue.progress.as_ref().is_some_and(|known| known.checkpoint >= progress.checkpoint) {
-            return 0;
-        }
-        let waiting = queue.fresh.len();
-        queue.fresh.retain(|fresh| fresh.slot > progress.slot);
-        let done = waiting - queue.fresh.len();
-        let follows = partition.log.slot_after(Some(progress.slot));
-        if queue.fresh.front().is_some_and(|fresh| fresh.slot != follows) {
-            queue.fresh.clear();
-            self.open.entry(partition.clone()).or_default();
-        }
-        queue.progress = Some(progress);
-        done
-    }
-
-    /// Takes the known events that continue the progress. A partition is still to be read if it has other events, or if
-    /// no event of it is known.
-    fn take_known(&mut self) {
-        for (partition, mut known) in std::mem::take(&mut self.open) {
-            let progress = self.queues.get(&partition).and_then(|queue| queue.progress.as_ref());
-            let (is_read, last) = (known.is_empty(), progress.map(|progress| progress.slot));
-            let source = match self.indexer.log(partition.log) {
-                Ok(log) => log.source,
-                Err(error) => {
-                    self.fail(partition, error.into());
-                    continue;
-                }
-            };
-            if let Some(Progress { slot, append_id: Some(indexed), .. }) = progress
-                && known
-                    .get(slot)
-                    .and_then(|item| source.append_id(item))
-                    .is_some_and(|it| it != indexed)
-            {
-                let (partition, slot) = (partition.clone(), *slot);
-                self.fail(partition.clone(), IndexError::Replaced { partition, slot });
-                continue;
-            }
-            let taken = dense(&mut known, partition.log.slot_after(last));
-            let more = is_read || !known.is_empty();
-            let news = News::of(source, &partition, (taken, more));
-            self.open.insert(partition.clone(), known);
-            self.accept(partition, news);
-        }
-    }
-
-    /// Reads the new events of open partitions, until enough is held.
-    async fn fill(&mut self) {
-        let Self { indexer, retry, queues, open, .. } = &*self;
-        let read = |(partition, known): (&Partition, &Known)| {
-            let (partition, known) = (partition.clone(), known.clone());
-            let after = queues.get(&partition).and_then(Queue::last);
-            async move {
-                let news = indexer.news(&partition, after, &known, *retry).await;
-                (partition, news)
-            }
-        };
-        let reads: Vec<_> = open.iter().map(read).collect();
-        let mut reads = iter(reads).buffer_unordered(READS_AT_ONCE);
-        let mut all = Vec::new();
-        let mut held = 0;
-        while held < HELD_BYTES_MAX
-            && let Some((partition, news)) = reads.next().await
-        {
-            let bytes = |news: &News| news.fresh.iter().map(|fresh| fresh.bytes).sum();
-            held += news.as_ref().map_or(0, bytes);
-            all.push((partition, news));
-        }
-        drop(reads);
-        for (partition, news) in all {
-            match news {
-                Ok(news) => self.accept(partition, news),
-                Err(error) => self.fail(partition, error),
-            }
-        }
-    }
-
-    fn accept(&mut self, partition: Partition, news: News) {
-        if !news.more {
-            self.open.remove(&partition);
-        }
-        self.queues.entry(partition.clone()).or_default().fresh.extend(news.fresh);
-        if let Some(error) = news.failed {
-            self.fail(partition, error);
-        }
+        settle(&self.indexer.index.table, unsettled, self.retry).await?;
+        Ok(of_last_entry)
     }
 
     /// Puts the next page and settles it; false when nothing waits.
@@ -338,7 +190,9 @@ impl<'a> Round<'a> {
         let mut attempts = retry.attempts_max(COMMITS_MAX).start();
         loop {
             let room = Room { epoch_entries: epoch_entries.get(), entries_max: self.entries_max };
-            let Some(page) = Page::cut(&self.queues, self.end.at, room) else { return Ok(false) };
+            let Some(page) = Page::cut(&self.backlog.queues, self.end.at, room) else {
+                return Ok(false);
+            };
             let put = page.put(index.table.name());
             let Err(gave_up) = retry.run(|| index.table.put(put.clone())).await else {
                 self.done(&page).await?;
@@ -352,7 +206,11 @@ impl<'a> Round<'a> {
                     let found = found.map(|item| Page::of(page.epoch, item)).transpose()?;
                     if found.as_ref() == Some(&page) {
                         // The page is our own: it was sent before, and the answer was lost. Nobody else settles it.
-                        settle(&index.table, &page.progress(self.sources())?, retry).await?;
+                        let reached = page.progress(self.backlog.sources())?;
+                        settle(&index.table, &reached, retry).await?;
+                    } else {
+                        self.end.crowd = CROWD;
+                        drop(self.turn.take(&mut self.end).await);
                     }
                     self.find_end(found, attempts.made()).await?;
                 }
@@ -367,16 +225,13 @@ impl<'a> Round<'a> {
 
     /// Settles a page that was put, and goes on after it.
     async fn done(&mut self, page: &Page) -> Result<(), FeedError> {
-        let reached = page.progress(self.sources())?;
+        let reached = page.progress(self.backlog.sources())?;
         settle(&self.indexer.index.table, &reached, self.retry).await?;
-        for (partition, progress) in reached {
-            let indexed = self.advance(&partition, progress) as u64;
-            if let Some(Ok(total)) = self.outcomes.get_mut(&partition) {
-                *total += indexed;
-            }
-        }
+        let of_last_entry = reached.iter().find(|(_, progress)| progress.end.is_some());
+        self.end.last = of_last_entry.map(|(partition, _)| partition.clone());
         self.end.at = page.end()?;
-        self.indexer.remember(self.end);
+        self.backlog.indexed(reached);
+        self.indexer.remember(self.end.clone());
         self.entries_max = self.entries_max.saturating_mul(2);
         Ok(())
     }
@@ -387,12 +242,13 @@ impl<'a> Round<'a> {
         self.entries_max = (refused.entries.len() / 2).max(1);
         if refused.entries.len() == 1
             && let Some((partition, Progress { slot, .. })) =
-                refused.progress(self.sources())?.pop_first()
-            && let Some(queue) = self.queues.get_mut(&partition)
+                refused.progress(self.backlog.sources())?.pop_first()
+            && let Some(queue) = self.backlog.queues.get_mut(&partition)
         {
             queue.fresh = VecDeque::new();
             let (partition, source) = (partition.clone(), Arc::new(error));
-            self.fail(partition.clone(), IndexError::Unwritable { partition, slot, source });
+            let error = IndexError::Unwritable { partition: partition.clone(), slot, source };
+            self.backlog.fail(partition, error);
         }
         Ok(())
     }

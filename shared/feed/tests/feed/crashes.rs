@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use ringfence_aws::{Random, Retry};
 use ringfence_feed::{Notification, Partition};
 use ringfence_harness::bound;
 use tokio::time::sleep;
 
+use crate::lease::spoil;
 use crate::streams;
 use crate::weather::Weather;
 use crate::world::{INDEX, World, any, run};
@@ -107,25 +108,40 @@ fn eight_indexers_of_the_same_partitions_agree() {
             let mut random = Random::new(&[seed, 2]);
             let mut world = World::new();
             world.epoch_entries = 5 + random.below(50);
-            // Each remembers an end of the index that the others have left behind.
-            let indexers: Vec<_> = (0..8)
-                .map(|n| Weather::new(&[seed, n], 10, None))
-                .map(|w| world.indexer(world.directed(Arc::new(w)), INDEX))
-                .collect();
-            for _ in 0..4 {
-                for _ in 0..10 {
+            // Most remember an end of the index that the others have left behind. Some crash, perhaps with the lease.
+            let begin = |n: u64, crash: Option<u64>| {
+                let weather = Weather::new(&[seed, n], 10, crash);
+                (weather.clone(), world.indexer(world.directed(Arc::new(weather)), INDEX))
+            };
+            let mut indexers: Vec<_> = (0..8).map(|n| begin(n, None)).collect();
+            for round in 1..5 {
+                for (n, indexer) in indexers.iter_mut().enumerate().skip(5) {
+                    *indexer = begin(8 * round + n as u64, Some(10 + random.below(90)));
+                }
+                for n in 0..10 {
                     let events = (0..=random.below(4)).map(|_| any(&mut random, 5)).collect();
                     world.append(events).await;
                     streams::any(&world, &mut random, 3).await;
+                    if n == 0 {
+                        // The ends that the others remember are old from the beginning.
+                        world.index_all(INDEX).await;
+                        spoil(&world, &mut random).await;
+                    }
                 }
                 let partitions: Vec<_> = world.events().await.into_keys().collect();
                 let mut runs = Vec::new();
-                for indexer in &indexers {
+                for (weather, indexer) in &indexers {
                     let due = delivered(&world, &mut random, partitions.clone()).await;
-                    runs.push(indexer.index(due, Retry::default()));
+                    runs.push(weather.over(indexer.index(due, Retry::default())));
                 }
+                let spoil = async {
+                    for _ in 0..4 {
+                        sleep(Duration::from_millis(random.below(300))).await;
+                        spoil(&world, &mut random).await;
+                    }
+                };
                 // With such faults each may give up; its effects stay.
-                join_all(runs).await;
+                join(join_all(runs), spoil).await;
                 sleep(Duration::from_secs(10)).await;
                 world.check_density(&world.feed(INDEX).await);
             }

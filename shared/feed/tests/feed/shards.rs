@@ -1,119 +1,166 @@
-//! Several indexers that put their pages at one end. Their cost: the same backlog for 1 and 4 of them, and in
-//! `cargo proof` for 8 and 16. And a table that refuses many of their requests.
+//! The throughput and the cost of several indexers that put their pages at one end: of 4 and 16, in `cargo proof` also
+//! of 1 and 48.
 //!
-//! Each request takes some milliseconds, by a seed, in a time that only requests and pauses move. So a run repeats exactly.
+//! Each request takes some milliseconds, by a seed, in a time that only requests and pauses move. So a run repeats
+//! exactly. The key of the pages bears as much as one key of DynamoDB.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::join_all;
-use ringfence_aws::wire::{Director, Fault, Limits, Wire};
-use ringfence_aws::{Random, Retry};
+use ringfence_aws::wire::{Director, Fault};
+use ringfence_aws::{Clock, Item, Random, Retry, item_bytes, write_units};
 use ringfence_feed::Notification;
 use ringfence_harness::bound;
 use serde_json::Value;
 
-use crate::world::{EVENTS, INDEX, World, changed, run, sources};
+use crate::world::{EVENTS, NOW_MS, World, changed, event_key, run, sources};
 
-/// Events of the backlog, each the first of its partition.
-const BACKLOG: u64 = 800;
 /// Events that a stream delivers together.
-const BATCH: usize = 50;
+const BATCH: u64 = 100;
+/// Batches of all indexers together, at least two of each.
+const BATCHES: u64 = 20;
+/// Events that each indexer has put before.
+const WARM: u64 = 2;
+/// The item of an event has about 1,024 bytes.
+const NOTE_BYTES: usize = 865;
+/// Write units a second of one key.
+const KEY_UNITS: f64 = 1_000.0;
 
-/// Delays each request.
-struct Line(Mutex<Random>);
-
-impl Director for Line {
-    fn faults(&self, _: &str, _: &Value) -> Vec<Fault> {
-        let ms = 3 + self.0.lock().expect("no panic").below(6);
-        vec![Fault::Delay(Duration::from_millis(ms))]
-    }
-
-    fn carried_out(&self, _: &str, _: &Value, _: u16) {}
+/// Delays each request, and limits the key of the pages.
+struct Tip {
+    clock: Clock,
+    state: Mutex<State>,
 }
 
-/// Read and write units an event. The meter counts a refused write as if it had been carried out.
+struct State {
+    random: Random,
+    /// Units of the key that were left, and when, in milliseconds.
+    left: (f64, u64),
+    /// The units of a page with a batch.
+    page_units: f64,
+    puts: u32,
+    refused: u32,
+}
+
+fn is_page(operation: &str, request: &Value) -> bool {
+    operation == "PutItem" && request["Item"]["e"].is_object()
+}
+
+impl Director for Tip {
+    fn faults(&self, operation: &str, request: &Value) -> Vec<Fault> {
+        let state = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let writes = ["PutItem", "UpdateItem"].contains(&operation);
+        let (least, more) = if writes { (5, 7) } else { (2, 6) };
+        let delay = Fault::Delay(Duration::from_millis(least + state.random.below(more)));
+        if is_page(operation, request) {
+            let (left, at) = state.left;
+            let now = self.clock.now_ms();
+            let left = (left + (now - at) as f64 / 1_000.0 * KEY_UNITS).min(KEY_UNITS);
+            state.left = (left, now);
+            if left <= 0.0 {
+                return vec![delay, Fault::error("ThrottlingException")];
+            }
+        }
+        vec![delay]
+    }
+
+    fn carried_out(&self, operation: &str, request: &Value, status: u16) {
+        if is_page(operation, request) {
+            // A refused put costs as much as the page that is there, which is as large.
+            let state = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.left.0 -= state.page_units;
+            state.puts += 1;
+            state.refused += u32::from(status != 200);
+        }
+    }
+}
+
+/// What indexing took.
 #[derive(Debug)]
-struct Cost {
+struct Figures {
+    events_a_second: f64,
+    refused_percent: f64,
+    /// Units an event. The meter counts a refused write as if it had been carried out.
     read: f64,
     write: f64,
 }
 
-/// Indexes the backlog into a new table by as many indexers, each of a part of it.
-async fn cost(world: &World, backlog: &[Notification], shards: usize) -> Cost {
+/// Indexes batches of events of as many partitions into a new table, by as many indexers as the logs have shards.
+async fn figures(world: &World, image: &Item, shards: u64) -> Figures {
     let table = &format!("index-{shards}");
     world.add_index(table);
-    let lines: Vec<_> =
-        (0..shards).map(|n| Arc::new(Line(Mutex::new(Random::new(&[n as u64]))))).collect();
-    let shard = async |line: Arc<Line>, records: &[Notification]| {
-        let indexer = world.indexer(world.directed(line), table);
-        for batch in records.chunks(BATCH) {
-            while indexer.index(batch.to_vec(), Retry::default()).await.values().any(Result::is_err)
-            {
-            }
-        }
-        indexer.meter().snapshot().total()
+    let page_units = write_units(item_bytes(image) * BATCH as usize);
+    let left = (0.0, world.clock.now_ms());
+    let random = Random::new(&[shards]);
+    let state = Mutex::new(State { random, left, page_units, puts: 0, refused: 0 });
+    let tip = Arc::new(Tip { clock: world.clock.clone(), state });
+    let indexers: Vec<_> =
+        (0..shards).map(|_| world.indexer(world.directed(tip.clone()), table)).collect();
+    let index = async |shard: u64, events: std::ops::Range<u64>| {
+        let batch: Vec<_> = events.map(|n| notification(image, shard, n)).collect();
+        let indexer = &indexers[shard as usize];
+        while indexer.index(batch.clone(), Retry::default()).await.values().any(Result::is_err) {}
     };
-    let parts = lines.iter().zip(backlog.chunks(backlog.len() / shards));
-    let totals = join_all(parts.map(|(line, records)| shard(line.clone(), records))).await;
-    assert_eq!(world.feed(table).await.len() as u64, BACKLOG);
-    let write = totals.iter().map(|total| total.write).sum::<f64>();
-    let read = totals.iter().map(|total| total.read).sum::<f64>();
-    Cost { read: read / BACKLOG as f64, write: write / BACKLOG as f64 }
+    // Each has met the others.
+    for n in 0..WARM {
+        join_all((0..shards).map(|shard| index(shard, n..n + 1))).await;
+    }
+    let used = || {
+        let totals = indexers.iter().map(|indexer| indexer.meter().snapshot().total());
+        totals.fold((0.0, 0.0), |(read, write), it| (read + it.read, write + it.write))
+    };
+    let puts = || {
+        let state = tip.state.lock().unwrap_or_else(PoisonError::into_inner);
+        (state.puts, state.refused)
+    };
+    let (began, before, puts_before) = (world.clock.now_ms(), used(), puts());
+    let batches_each = BATCHES.div_ceil(shards).max(2);
+    let batches = async |shard| {
+        for n in (0..batches_each).map(|batch| WARM + batch * BATCH) {
+            index(shard, n..n + BATCH).await;
+        }
+    };
+    join_all((0..shards).map(batches)).await;
+    let (after, puts_after) = (used(), puts());
+    let entries = world.feed(table).await;
+    world.check_density(&entries);
+    assert_eq!(entries.len() as u64, shards * (WARM + batches_each * BATCH));
+    let events = (shards * batches_each * BATCH) as f64;
+    Figures {
+        events_a_second: events * 1_000.0 / (world.clock.now_ms() - began) as f64,
+        refused_percent: 100.0 * f64::from(puts_after.1 - puts_before.1)
+            / f64::from(puts_after.0 - puts_before.0),
+        read: (after.0 - before.0) / events,
+        write: (after.1 - before.1) / events,
+    }
 }
 
-/// Appends so many events. Returns what the stream shows of them.
-async fn backlog(world: &World, events: u64) -> Vec<Notification> {
-    for first in (0..events).step_by(80) {
-        world.append((first..first + 80).map(|n| changed(n, "x")).collect()).await;
-    }
-    let mut images = world.items(EVENTS).await;
-    images.sort_by_key(|image| image["at"].as_n().expect("a time").clone());
-    let notifications = images.into_iter().map(|image| Notification::of_image(&sources(), image));
-    notifications.map(|shown| shown.expect("an image").expect("an event")).collect()
+/// A record of the first event of a partition.
+fn notification(image: &Item, shard: u64, n: u64) -> Notification {
+    let mut image = image.clone();
+    image.insert("id".to_owned(), AttributeValue::S(format!("thingId:s{shard}e{n}")));
+    image.insert("at".to_owned(), AttributeValue::N((NOW_MS + n).to_string()));
+    Notification::of_image(&sources(), image).expect("an image").expect("an event")
 }
 
 #[test]
-fn several_indexers_at_one_end_cost_little_more_than_one() {
+fn more_indexers_are_as_fast_and_cost_little_more() {
     run(1, async {
         let world = World::new();
-        let backlog = backlog(&world, BACKLOG).await;
-        // A little more than what docs/limits.md says. When each indexer read the progress of all partitions after a
-        // refused page, and settled the last page itself, 16 of them took 7.6 and 2.2 units.
-        let most = [(1, 1.01, 1.2), (4, 1.2, 1.5), (8, 1.3, 1.65), (16, 1.45, 1.9)];
-        for (shards, read, write) in most.into_iter().take(bound(2, 4)) {
-            let cost = cost(&world, &backlog, shards).await;
-            println!("{shards}: {cost:?}");
-            assert!(cost.read < read && cost.write < write, "{shards}: {cost:?}");
+        let event = world.append(vec![changed(1, &"x".repeat(NOTE_BYTES))]).await.remove(0);
+        let image = world.client.get_item().table_name(EVENTS).set_key(Some(event_key(&event)));
+        let image = image.send().await.expect("an answer").item.expect("an event");
+        // About the figures in docs/limits.md. Without the lease, 16 indexers index 434 events a second, 58 % of their
+        // pages are refused, and an event takes 3.0 and 3.4 units.
+        let bounds = [(4, 900.0, 2.1), (16, 850.0, 2.2), (1, 900.0, 2.02), (48, 900.0, 2.3)];
+        for (shards, least, write_most) in bounds.into_iter().take(bound(2, 4)) {
+            let figures = figures(&world, &image, shards).await;
+            println!("{shards}: {figures:?}");
+            let Figures { events_a_second, refused_percent, read, write } = figures;
+            assert!(events_a_second >= least && refused_percent <= 5.0, "{shards}: {figures:?}");
+            assert!(read <= 1.05 && write <= write_most, "{shards}: {figures:?}");
         }
-    });
-}
-
-#[test]
-fn indexers_that_a_table_refuses_catch_up_and_lose_and_double_nothing() {
-    run(2, async {
-        let world = World::new();
-        let backlog = backlog(&world, 240).await;
-        let capacity = world.limited(Limits { ranges: 4, write: 20.0, read: 200.0 });
-        let shard = async |n: usize, records: &[Notification]| {
-            let wire = Wire::default();
-            wire.direct(Arc::new(Line(Mutex::new(Random::new(&[n as u64])))));
-            let indexer = world.indexer(wire.client_of(capacity.backend()), INDEX);
-            for batch in records.chunks(20) {
-                let retry = Retry::default().within(Duration::from_secs(600));
-                for rounds in 1.. {
-                    let mut outcomes = indexer.index(batch.to_vec(), retry).await;
-                    outcomes.retain(|_, outcome| outcome.is_err());
-                    let Some(error) = outcomes.into_values().find_map(Result::err) else { break };
-                    assert!(error.is_transient(), "{error:?}");
-                    assert!(retry.pause(rounds).await, "it does not catch up");
-                }
-            }
-        };
-        let parts = backlog.chunks(80).enumerate();
-        join_all(parts.map(|(n, records)| shard(n, records))).await;
-        println!("{} refused", capacity.refused());
-        assert!(capacity.refused() > 100, "{} refused", capacity.refused());
-        world.check(INDEX).await;
     });
 }

@@ -108,16 +108,18 @@ async fn outcome(world: &World, partition: &Partition) -> Result<u64, IndexError
     indexer.index([partition.clone()], retry).await.remove(partition).expect("an outcome")
 }
 
-/// The last entry is of a log that the stack no longer has.
+/// The last entry is of a log that the stack no longer has, so no progress shows whether its page is settled.
 #[test]
 fn a_log_that_is_gone_does_not_hold_up_the_others() {
     run(1, async {
         let world = World::new();
-        push(&world.aggregates, &[1], 1).await;
-        world.index_all(INDEX).await;
-        let event = world.append(vec![changed(1, "x")]).await.remove(0);
-        let outcomes = dcb_alone(&world).index([event.partition], Retry::default()).await;
-        assert!(outcomes.values().all(|outcome| matches!(outcome, Ok(1))), "{outcomes:?}");
+        for _ in 0..2 {
+            let event = world.append(vec![changed(1, "x")]).await.remove(0);
+            let outcomes = dcb_alone(&world).index([event.partition], Retry::default()).await;
+            assert!(outcomes.values().all(|outcome| matches!(outcome, Ok(1))), "{outcomes:?}");
+            push(&world.aggregates, &[1], 1).await;
+            world.index_all(INDEX).await;
+        }
         world.check(INDEX).await;
     });
 }

@@ -199,7 +199,8 @@ impl World {
             documents(client.clone(), &self.clock).into(),
         ];
         let entries = self.epoch_entries.try_into().expect("entries of an epoch");
-        (Indexer::new(logs, client, table).epoch_entries(entries), meter)
+        let indexer = Indexer::new(logs, client, table).clocked(self.clock.clone());
+        (indexer.epoch_entries(entries), meter)
     }
 
     /// Appends the events in one transaction; where they are.

@@ -14,6 +14,8 @@ pub(super) enum Turn {
     /// Take images.
     #[default]
     Take,
+    /// Look whether the end of the lease is one. Then the progress of these partitions is read.
+    Check { left: u8 },
     /// Find the end.
     Find,
     /// Read the pages that others put in the place of a refused page and after it.
@@ -35,6 +37,8 @@ pub(super) struct Indexer {
     /// An end of the index before which all pages are settled, in the process's memory.
     pub(super) remembered: Option<u8>,
     pub(super) turn: Turn,
+    /// Whether it puts pages without a condition, because it has the lease.
+    pub(super) is_sure: bool,
     /// The batch.
     pub(super) images: Sets,
     /// Its events, and those that were read.
@@ -52,6 +56,11 @@ impl Indexer {
     /// Between two batches.
     pub(super) fn idle(self) -> Self {
         Self { remembered: self.remembered, ..Self::default() }
+    }
+
+    /// The rules of its next put.
+    pub(super) fn rules(&self, rules: Rules) -> Rules {
+        Rules { place_condition: rules.place_condition && !self.is_sure, ..rules }
     }
 
     /// The known events of a partition that wait for a page.
@@ -97,12 +106,38 @@ impl Indexer {
         }
     }
 
-    pub(super) fn take(&mut self, images: Sets, rules: Rules) {
+    /// Takes a batch, and perhaps the lease.
+    pub(super) fn take(&mut self, images: Sets, leased: bool, rules: Rules) {
         (self.images, self.known, self.end) = (images, images, self.remembered);
-        self.turn = match self.remembered.is_none() && rules.end_first {
-            true => Turn::Find,
-            false => Turn::Progress { left: partitions(images) },
+        self.is_sure = leased && !rules.lease_condition;
+        let left = partitions(images);
+        self.turn = match leased {
+            true => Turn::Check { left },
+            false if self.remembered.is_none() && rules.end_first => Turn::Find,
+            false => Turn::Progress { left },
         };
+    }
+
+    /// Checks the end of the lease by the progress of the entry before it, and by the end that is stored with that.
+    pub(super) fn check(
+        &mut self,
+        end: u8,
+        (found, stored): (Progress, u8),
+        left: u8,
+        rules: Rules,
+    ) {
+        let confirmed = match rules.lease_entry {
+            true => stored == end,
+            false => found.checkpoint == end,
+        };
+        self.turn = Turn::Find;
+        if confirmed || !rules.lease_checked {
+            self.end = Some(end);
+            match left {
+                0 => self.has_found(rules),
+                left => self.turn = Turn::Progress { left },
+            }
+        }
     }
 
     /// Finds the last page, without knowing those before it.
@@ -156,6 +191,7 @@ impl Indexer {
             self.moves[p] = Progress::default();
         }
         match left & !(1 << p) {
+            left if matches!(self.turn, Turn::Check { .. }) => self.turn = Turn::Check { left },
             0 if self.end.is_none() => self.turn = Turn::Find,
             0 => self.has_found(rules),
             left => self.turn = Turn::Progress { left },

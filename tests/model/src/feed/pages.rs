@@ -33,11 +33,15 @@ impl Page {
     }
 }
 
+/// What the lease may say: an end, and the partition of the entry before it.
+pub(super) type Lease = (u8, usize);
+
 /// A request to the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Request {
     Page(Page),
-    Move(usize, Progress),
+    /// Of a partition; of the page's last entry or not.
+    Move(usize, Progress, bool),
 }
 
 /// Slots 1 to `slot`.

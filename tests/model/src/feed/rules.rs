@@ -27,6 +27,15 @@ pub struct Rules {
     pub dense_prefix: bool,
     /// An image is acknowledged when the progress has reached it.
     pub waits: bool,
+    /// With the lease too, a page is put on condition that there is no page in its place.
+    pub lease_condition: bool,
+    /// The end of the lease counts only if a progress confirms it.
+    pub lease_checked: bool,
+    /// It is confirmed by the end that is stored with the progress of a page's last entry, and not by any progress that
+    /// has come as far.
+    pub lease_entry: bool,
+    /// It is confirmed before the progress of the batch is read.
+    pub lease_first: bool,
 }
 
 impl Rules {
@@ -44,11 +53,15 @@ impl Rules {
         images_continue: true,
         dense_prefix: true,
         waits: true,
+        lease_condition: true,
+        lease_checked: true,
+        lease_entry: true,
+        lease_first: true,
     };
 }
 
 /// Rules that are wrong in one place, each with a name.
-pub const MUTANTS: [(&str, Rules); 12] = [
+pub const MUTANTS: [(&str, Rules); 16] = [
     (
         "the next page put before the last one is settled",
         Rules { settles_first: false, ..Rules::FEED },
@@ -70,6 +83,19 @@ pub const MUTANTS: [(&str, Rules); 12] = [
     ("an image taken over a gap", Rules { images_continue: false, ..Rules::FEED }),
     ("everything taken that a read returns", Rules { dense_prefix: false, ..Rules::FEED }),
     ("an image acknowledged on sight", Rules { waits: false, ..Rules::FEED }),
+    (
+        "a page put without a condition by the holder of the lease",
+        Rules { lease_condition: false, ..Rules::FEED },
+    ),
+    ("the end of the lease believed", Rules { lease_checked: false, ..Rules::FEED }),
+    (
+        "the end of the lease confirmed by an entry that is not the page's last",
+        Rules { lease_entry: false, ..Rules::FEED },
+    ),
+    (
+        "the progress read before the end of the lease is confirmed",
+        Rules { lease_first: false, ..Rules::FEED },
+    ),
 ];
 
 /// The number of partitions.
@@ -90,6 +116,8 @@ pub struct Scenario {
     pub torn: bool,
     /// Whether there can be too many pages of others to read, so the progress is read again.
     pub far: bool,
+    /// Whether indexers may take the lease, which may say anything.
+    pub leased: bool,
 }
 
 impl Scenario {
@@ -97,20 +125,24 @@ impl Scenario {
         appends: &'static [[u8; PARTITIONS]],
         (indexers, late, torn): (usize, usize, bool),
     ) -> Self {
-        Self { appends, indexers, late, torn, far: false }
+        Self { appends, indexers, late, torn, far: false, leased: false }
     }
 
     const fn far(self) -> Self {
         Self { far: true, ..self }
     }
 
+    const fn leased(self) -> Self {
+        Self { leased: true, ..self }
+    }
+
     /// Scenarios in which every mutant is caught.
     pub const SMALL: [Self; 2] =
-        [Self::new(&[[1, 1]], (2, 0, false)), Self::new(&[[2, 0]], (2, 0, true))];
+        [Self::new(&[[1, 1]], (2, 0, false)).leased(), Self::new(&[[2, 0]], (2, 0, true))];
 
     /// Scenarios with late requests.
     pub const FEW: [Self; 3] = [
-        Self::new(&[[1, 1]], (2, 1, false)),
+        Self::new(&[[1, 1]], (2, 1, false)).leased(),
         Self::new(&[[2, 0]], (2, 1, true)).far(),
         Self::new(&[[1, 0], [1, 0]], (2, 1, false)),
     ];
@@ -118,7 +150,7 @@ impl Scenario {
     /// Larger scenarios.
     pub const MORE: [Self; 4] = [
         Self::new(&[[1, 1]], (2, 2, false)).far(),
-        Self::new(&[[1, 1], [1, 0]], (2, 0, false)).far(),
+        Self::new(&[[1, 1], [1, 0]], (2, 0, false)).far().leased(),
         Self::new(&[[1, 0], [2, 0]], (2, 0, true)).far(),
         Self::new(&[[1, 0], [1, 0]], (3, 0, false)).far(),
     ];

@@ -16,6 +16,8 @@ pub(super) struct State {
     pub(super) images: Sets,
     pub(super) indexers: [Indexer; INDEXERS],
     pub(super) progress: [Progress; PARTITIONS],
+    /// The end that is stored with each progress: of the last page that ends with an entry of the partition; 0 for none.
+    pub(super) ends: [u8; PARTITIONS],
     /// In the order of their places.
     pub(super) pages: Vec<Page>,
     /// Requests that have not arrived, in a canonical order.
@@ -36,11 +38,12 @@ impl State {
                 self.pages.sort_unstable();
                 true
             }
-            Request::Move(p, to) => {
+            Request::Move(p, to, is_last) => {
                 let progress = &mut self.progress[p];
                 let moves = progress.checkpoint < to.checkpoint || !rules.grows;
                 if moves {
                     *progress = to;
+                    self.ends[p] = if is_last { to.checkpoint } else { self.ends[p] };
                 }
                 moves
             }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::{
     indexer::{Indexer, MARK, Turn},
-    pages::{Page, Progress, Request, Sets, is_prefix, parts, size, until},
+    pages::{Lease, Page, Progress, Request, Sets, is_prefix, parts, size, until},
     rules::{PARTITIONS, Rules, Scenario},
     state::State,
 };
@@ -21,7 +21,8 @@ pub(super) enum Step {
     Arrive(Request),
     Crash(usize),
     GiveUp(usize),
-    Take(usize),
+    Take(usize, bool),
+    Check(usize, Lease),
     Find(usize),
     Follow(usize),
     Look(usize),
@@ -51,14 +52,30 @@ impl Model {
                 let fits = |images: &Sets| (1..=BATCH_MAX).contains(&size(*images));
                 let mut batches: Vec<_> = parts(state.images).filter(fits).collect();
                 batches.sort_by_key(|images| Reverse(size(*images)));
-                let take = |images| {
-                    let mut after = with(&|it| it.take(images, rules));
+                let take = |(leased, images)| {
+                    let mut after = with(&|it| it.take(images, leased, rules));
                     for (due, taken) in after.images.iter_mut().zip(images) {
                         *due &= !if rules.waits { 0 } else { taken };
                     }
-                    (Step::Take(i), after)
+                    (Step::Take(i, leased), after)
                 };
-                batches.into_iter().map(take).collect()
+                let alone = batches.iter().map(|images| (false, *images));
+                let leased = batches.iter().map(|images| (true, *images));
+                alone.chain(leased.filter(|_| self.scenario.leased)).map(take).collect()
+            }
+            Turn::Check { left } => {
+                let check = |lease: Lease| {
+                    let (end, p) = lease;
+                    let found = (state.progress[p], state.ends[p]);
+                    (Step::Check(i, lease), with(&|it| it.check(end, found, left, rules)))
+                };
+                let early = |p: &usize| !rules.lease_first && left & 1 << p != 0;
+                let read = |p: usize| {
+                    let after = with(&|it| it.read_progress(p, state.progress[p], left, rules));
+                    (Step::Progress(i, p), after)
+                };
+                let reads = (0..PARTITIONS).filter(early).map(read);
+                self.leases().map(check).chain(reads).collect()
             }
             Turn::Find => {
                 let last = state.pages.last().copied();
@@ -86,7 +103,7 @@ impl Model {
             }
             Turn::Settle => {
                 let settle = |p: usize| {
-                    let request = Request::Move(p, it.moves[p]);
+                    let request = Request::Move(p, it.moves[p], it.mark() == Some(p));
                     let mut after = with(&|it| it.moved(p, rules));
                     after.apply(request, rules);
                     (Step::Send(i, request, true), after)
@@ -109,7 +126,7 @@ impl Model {
                 let put = |events| {
                     let page = Page { place, events };
                     let mut after = state.clone();
-                    match after.apply(Request::Page(page), rules) {
+                    match after.apply(Request::Page(page), it.rules(rules)) {
                         true => after.indexers[i].has_put(page, rules),
                         false => after.indexers[i].was_refused(rules),
                     }
@@ -130,6 +147,12 @@ impl Model {
                 vec![(Step::Acknowledge(i), after)]
             }
         }
+    }
+
+    /// What the lease may say: anything, because a lease may be lost, taken over, late, old or wrong.
+    fn leases(&self) -> impl Iterator<Item = Lease> {
+        let events = self.scenario.appends.iter().flatten().sum::<u8>();
+        (1..=events).flat_map(|end| (0..PARTITIONS).map(move |p| (end, p)))
     }
 
     /// Whether the index lacks an event, has one twice or out of order, or lacks an acknowledged image.

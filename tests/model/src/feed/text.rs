@@ -23,19 +23,25 @@ pub(super) fn line(model: &Model, before: &State, step: &Step, after: &State) ->
                     let (events, place) = (listed(page.events), page.place);
                     format!("the page of {events} arrives in place {place}{fails}")
                 }
-                Request::Move(p, to) => {
+                Request::Move(p, to, _) => {
                     format!("the move of c{} to {} arrives{fails}", p + 1, to.slot)
                 }
             }
         }
         Step::Crash(i) => format!("I{} crashes", i + 1),
         Step::GiveUp(i) => format!("I{} gives up", i + 1),
-        Step::Take(i) => {
+        Step::Take(i, leased) => {
             let it = &after.indexers[i];
             let at_once = if model.rules.waits { "" } else { " and acknowledges" };
             let end = it.end.map(|end| format!("; it remembers the end {end}"));
-            let end = end.unwrap_or_default();
+            let end =
+                if leased { "; it takes the lease".to_owned() } else { end.unwrap_or_default() };
             format!("I{} gets{at_once} {}{end}", i + 1, listed(it.images))
+        }
+        Step::Check(i, (end, p)) => {
+            let counts = after.indexers[i].end == Some(end);
+            let says = if counts { "counts" } else { "does not count" };
+            format!("I{}: the lease's end, {end} after an event of c{}, {says}", i + 1, p + 1)
         }
         Step::Find(i) => {
             let last = before.pages.last().map(|page| listed(page.events));
@@ -72,7 +78,7 @@ pub(super) fn line(model: &Model, before: &State, step: &Step, after: &State) ->
         Step::Send(i, request, answered) => {
             let came = match answered {
                 false => "; no answer",
-                true if applies(request) => "",
+                true if before.clone().apply(request, before.indexers[i].rules(model.rules)) => "",
                 true if model.finishes(after, i) => ": the condition fails",
                 true => ": the condition fails, and will fail for ever",
             };
@@ -80,7 +86,7 @@ pub(super) fn line(model: &Model, before: &State, step: &Step, after: &State) ->
                 Request::Page(page) => {
                     format!("puts a page in place {}: {}", page.place, listed(page.events))
                 }
-                Request::Move(p, to) => {
+                Request::Move(p, to, _) => {
                     format!("moves the progress of c{} to {}", p + 1, to.slot)
                 }
             };

@@ -1,0 +1,218 @@
+//! What is to be indexed: partitions with their new events, and how far each of them is indexed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::stream::{StreamExt, iter};
+use ringfence_aws::{Item, Retry};
+use ringfence_core::BOUNDARY_BYTES_MAX;
+use ringfence_log::{Sources, news::dense};
+
+use crate::error::{FeedError, IndexError, failed};
+use crate::indexer::{Indexed, Indexer};
+use crate::item::{Progress, progress_key};
+use crate::news::News;
+use crate::page::Queue;
+use crate::partition::Partition;
+
+/// Partitions that are read at once.
+const READS_AT_ONCE: usize = 8;
+/// The bytes of events that are held before they are written; reads under way may add to them.
+const HELD_BYTES_MAX: usize = 8 * 1_024 * 1_024;
+
+/// Events that a partition is known to have, by slot.
+pub(crate) type Known = BTreeMap<u64, Item>;
+
+/// Partitions of one round.
+pub(crate) struct Backlog<'a> {
+    indexer: &'a Indexer,
+    retry: Retry,
+    pub(crate) queues: BTreeMap<Partition, Queue>,
+    /// Partitions that may have more events than their queue, and the events that are known.
+    open: BTreeMap<Partition, Known>,
+    outcomes: BTreeMap<Partition, Indexed>,
+}
+
+impl<'a> Backlog<'a> {
+    pub(crate) fn new(
+        indexer: &'a Indexer,
+        retry: Retry,
+        notifications: BTreeMap<Partition, Known>,
+    ) -> Self {
+        let (queues, open, outcomes) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut backlog = Self { indexer, retry, queues, open, outcomes };
+        for (partition, known) in notifications {
+            let bytes = partition.id.as_str().len();
+            let log = indexer.log(partition.log);
+            if log.is_ok_and(|log| log.source.is_internal(&partition.id)) {
+                backlog.outcomes.insert(partition, Ok(0));
+            } else if bytes > BOUNDARY_BYTES_MAX {
+                backlog.fail(partition.clone(), IndexError::Name { partition, bytes });
+            } else {
+                backlog.outcomes.insert(partition.clone(), Ok(0));
+                backlog.queues.insert(partition.clone(), Queue::default());
+                backlog.open.insert(partition, known);
+            }
+        }
+        backlog
+    }
+
+    /// Whether partitions may have more events than their queues.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// The outcomes of all partitions. If the index took nothing any more, each one that is not done has failed.
+    pub(crate) fn outcomes(
+        mut self,
+        written: Result<(), FeedError>,
+    ) -> BTreeMap<Partition, Indexed> {
+        let Err(error) = written else { return self.outcomes };
+        let error = IndexError::Feed(Arc::new(error));
+        for partition in self.undone() {
+            if let Some(outcome) = self.outcomes.get_mut(&partition)
+                && outcome.is_ok()
+            {
+                *outcome = Err(error.clone());
+            }
+        }
+        self.outcomes
+    }
+
+    /// Takes over how far a page of this indexer has brought its partitions, and counts its events.
+    pub(crate) fn indexed(&mut self, reached: BTreeMap<Partition, Progress>) {
+        for (partition, progress) in reached {
+            let indexed = self.advance(&partition, progress) as u64;
+            if let Some(Ok(total)) = self.outcomes.get_mut(&partition) {
+                *total += indexed;
+            }
+        }
+    }
+
+    /// The logs whose entries can be read.
+    pub(crate) fn sources(&self) -> &'a Sources {
+        &self.indexer.index.sources
+    }
+
+    /// Partitions that have more, or whose events are not all in the index.
+    pub(crate) fn undone(&self) -> Vec<Partition> {
+        let undone = |(partition, queue): &(&Partition, &Queue)| {
+            !queue.fresh.is_empty() || self.open.contains_key(*partition)
+        };
+        self.queues.iter().filter(undone).map(|(partition, _)| partition.clone()).collect()
+    }
+
+    pub(crate) fn fail(&mut self, partition: Partition, error: IndexError) {
+        self.open.remove(&partition);
+        self.outcomes.insert(partition, Err(error));
+    }
+
+    /// Reads the progress of partitions.
+    pub(crate) async fn read_progress(
+        &mut self,
+        mut partitions: Vec<Partition>,
+    ) -> Result<BTreeMap<Partition, Progress>, FeedError> {
+        partitions.sort_unstable();
+        partitions.dedup();
+        let keys = partitions.iter().map(|partition| progress_key(&partition.id)).collect();
+        let items = self.indexer.index.table.get_all(self.retry, keys, true).await;
+        let items = items.map_err(failed("reading what is indexed"))?;
+        let found: BTreeMap<_, _> = items.iter().map(Progress::of).collect::<Result<_, _>>()?;
+        for (partition, progress) in &found {
+            self.advance(partition, progress.clone());
+        }
+        Ok(found)
+    }
+
+    /// Takes over how far a partition is indexed. Returns how many of the waiting events are indexed by now. The others
+    /// follow on this progress. An exception is a stream whose first events were pruned: if another indexer had these
+    /// as images, the events here are dropped, and the partition is read again.
+    pub(crate) fn advance(&mut self, partition: &Partition, progress: Progress) -> usize {
+        let Some(queue) = self.queues.get_mut(partition) else { return 0 };
+        if queue.progress.as_ref().is_some_and(|known| known.checkpoint >= progress.checkpoint) {
+            return 0;
+        }
+        let waiting = queue.fresh.len();
+        queue.fresh.retain(|fresh| fresh.slot > progress.slot);
+        let done = waiting - queue.fresh.len();
+        let follows = partition.log.slot_after(Some(progress.slot));
+        if queue.fresh.front().is_some_and(|fresh| fresh.slot != follows) {
+            queue.fresh.clear();
+            self.open.entry(partition.clone()).or_default();
+        }
+        queue.progress = Some(progress);
+        done
+    }
+
+    /// Takes the known events that continue the progress. A partition is still to be read if it has other events, or if
+    /// no event of it is known.
+    pub(crate) fn take_known(&mut self) {
+        for (partition, mut known) in std::mem::take(&mut self.open) {
+            let progress = self.queues.get(&partition).and_then(|queue| queue.progress.as_ref());
+            let (is_read, last) = (known.is_empty(), progress.map(|progress| progress.slot));
+            let source = match self.indexer.log(partition.log) {
+                Ok(log) => log.source,
+                Err(error) => {
+                    self.fail(partition, error.into());
+                    continue;
+                }
+            };
+            if let Some(Progress { slot, append_id: Some(indexed), .. }) = progress
+                && known
+                    .get(slot)
+                    .and_then(|item| source.append_id(item))
+                    .is_some_and(|it| it != indexed)
+            {
+                let (partition, slot) = (partition.clone(), *slot);
+                self.fail(partition.clone(), IndexError::Replaced { partition, slot });
+                continue;
+            }
+            let taken = dense(&mut known, partition.log.slot_after(last));
+            let more = is_read || !known.is_empty();
+            let news = News::of(source, &partition, (taken, more));
+            self.open.insert(partition.clone(), known);
+            self.accept(partition, news);
+        }
+    }
+
+    /// Reads the new events of open partitions, until enough is held.
+    pub(crate) async fn fill(&mut self) {
+        let Self { indexer, retry, queues, open, .. } = &*self;
+        let read = |(partition, known): (&Partition, &Known)| {
+            let (partition, known) = (partition.clone(), known.clone());
+            let after = queues.get(&partition).and_then(Queue::last);
+            async move {
+                let news = indexer.news(&partition, after, &known, *retry).await;
+                (partition, news)
+            }
+        };
+        let reads: Vec<_> = open.iter().map(read).collect();
+        let mut reads = iter(reads).buffer_unordered(READS_AT_ONCE);
+        let mut all = Vec::new();
+        let mut held = 0;
+        while held < HELD_BYTES_MAX
+            && let Some((partition, news)) = reads.next().await
+        {
+            let bytes = |news: &News| news.fresh.iter().map(|fresh| fresh.bytes).sum();
+            held += news.as_ref().map_or(0, bytes);
+            all.push((partition, news));
+        }
+        drop(reads);
+        for (partition, news) in all {
+            match news {
+                Ok(news) => self.accept(partition, news),
+                Err(error) => self.fail(partition, error),
+            }
+        }
+    }
+
+    fn accept(&mut self, partition: Partition, news: News) {
+        if !news.more {
+            self.open.remove(&partition);
+        }
+        self.queues.entry(partition.clone()).or_default().fresh.extend(news.fresh);
+        if let Some(error) = news.failed {
+            self.fail(partition, error);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The lease on the end of the index: indexers that are in each other's way put pages one after another.
+//!
+//! If several put a page at one end, all but one are refused, and a refusal costs as much as the page. So they take the
+//! lease first, and leave the new end in it for the next one. An indexer that is alone never asks for the lease.
+//!
+//! The lease is a hint. It may be lost, taken over or late, and its end may be old or wrong: the condition of each put
+//! guards the index, and an end of the lease counts only if a progress confirms it.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, Update};
+use ringfence_aws::{Failure, GaveUp, Retry};
+
+use crate::checkpoint::Checkpoint;
+use crate::indexer::{End, Indexer};
+use crate::item::{END, LAST, OWNER, UNTIL, lease_end, lease_key, number, text};
+use crate::partition::Partition;
+
+/// For how many rounds an indexer takes the lease after another one was in its way.
+pub(crate) const CROWD: u32 = 16;
+/// The lease is over after this time in milliseconds, if it is not given back.
+const HELD_MS: u64 = 2_000;
+/// How often an indexer asks for the lease before it goes on without: for some 30 seconds.
+const ASKS_MAX: u32 = 150;
+
+/// The turn of a round.
+pub(crate) struct Turn<'a> {
+    indexer: &'a Indexer,
+    retry: Retry,
+    /// Whether it has the lease, or may have it.
+    is_taken: bool,
+}
+
+impl<'a> Turn<'a> {
+    pub(crate) fn new(indexer: &'a Indexer, retry: Retry) -> Self {
+        Self { indexer, retry, is_taken: false }
+    }
+
+    /// Takes the lease. Waits while another indexer has it, at most for half of the time that is left. Returns the end
+    /// that was left in it, and the partition of the entry before that end.
+    pub(crate) async fn take(&mut self, end: &mut End) -> Option<(Checkpoint, Partition)> {
+        let (table, once) = (&self.indexer.index.table, self.retry.attempts_max(1));
+        let half = self.retry.left().map(|left| left / 2);
+        for ask in 1..=ASKS_MAX {
+            let take = || table.update(self.taken(), Some(ReturnValue::AllOld));
+            match once.run(take).await {
+                Ok(found) => {
+                    self.is_taken = true;
+                    return found.as_ref().and_then(lease_end);
+                }
+                Err(GaveUp { failure: Failure::Condition(_), .. }) => end.crowd = CROWD,
+                // The answer may be lost.
+                Err(gave_up) if gave_up.failure.is_transient() => self.is_taken = true,
+                Err(_) => return None,
+            }
+            // The longer it has waited, the more others wait: it asks less often.
+            let wait = 1 + ask.min(12) / 3;
+            if self.retry.left() < half || !self.retry.pause(wait).await {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Gives the lease back, with the end. If that fails, the others wait until the lease is over.
+    pub(crate) async fn give(self, end: &End) {
+        if !self.is_taken {
+            return;
+        }
+        let (mut what, mut names) = ("REMOVE #owner, #until".to_owned(), vec![OWNER, UNTIL]);
+        let mut values = vec![(OWNER, text(self.indexer.owner()))];
+        if let Some(last) = &end.last {
+            what += " SET #end = :end, #last = :last";
+            names.extend([END, LAST]);
+            values.extend([(END, number(end.at)), (LAST, text(last.id.as_str()))]);
+        }
+        let give = self.update(&what, "#owner = :owner", &names, values);
+        drop(self.retry.run(|| self.indexer.index.table.update(give.clone(), None)).await);
+    }
+
+    fn taken(&self) -> Update {
+        let now_ms = self.indexer.now_ms();
+        // Only a clock that is wrong says a time after the latest.
+        let values = vec![
+            (OWNER, text(self.indexer.owner())),
+            (UNTIL, number(now_ms + HELD_MS)),
+            ("now", number(now_ms)),
+            ("latest", number(now_ms + 2 * HELD_MS)),
+        ];
+        let free =
+            "attribute_not_exists(#owner) OR #owner = :owner OR #until < :now OR #until > :latest";
+        self.update("SET #owner = :owner, #until = :until", free, &[OWNER, UNTIL], values)
+    }
+
+    fn update(
+        &self,
+        what: &str,
+        condition: &str,
+        names: &[&str],
+        values: Vec<(&str, AttributeValue)>,
+    ) -> Update {
+        let names = names.iter().map(|name| (format!("#{name}"), (*name).to_owned()));
+        let values = values.into_iter().map(|(name, value)| (format!(":{name}"), value));
+        Update::builder()
+            .table_name(self.indexer.index.table.name())
+            .set_key(Some(lease_key()))
+            .update_expression(what)
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names.collect()))
+            .set_expression_attribute_values(Some(values.collect::<HashMap<_, _>>()))
+            .build()
+            .expect("table, key and expression are set")
+    }
+}

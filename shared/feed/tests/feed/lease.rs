@@ -1,0 +1,148 @@
+//! The lease on the end of the index is a hint: whatever it says, whoever has it, the index is right.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence_aws::wire::{Fault, Wire};
+use ringfence_aws::{Item, Random, Retry};
+use ringfence_feed::{Index, Indexer, Partition};
+
+use crate::world::{INDEX, World, changed, partition, record, run, sources};
+
+fn of(n: u64) -> Partition {
+    partition(&changed(n, "x")).into()
+}
+
+fn text(value: &str) -> AttributeValue {
+    AttributeValue::S(value.to_owned())
+}
+
+fn number(value: u64) -> AttributeValue {
+    AttributeValue::N(value.to_string())
+}
+
+/// Writes the lease.
+async fn put_lease<const N: usize>(world: &World, says: [(&str, AttributeValue); N]) {
+    let mut lease = Item::from([("p".to_owned(), text("$Lease-0")), ("i".to_owned(), number(0))]);
+    lease.extend(says.map(|(name, value)| (name.to_owned(), value)));
+    let put = world.client.put_item().table_name(INDEX).set_item(Some(lease));
+    put.send().await.expect("someone writes the lease");
+}
+
+/// Writes anything into the lease: an end near the index's end, after an event of any partition.
+pub(crate) async fn spoil(world: &World, random: &mut Random) {
+    let until = number(world.clock.now_ms() + random.below(3_000));
+    let index = Index::new(world.client.clone(), INDEX, sources());
+    let end = index.end().await.map(i64::from).expect("an end").unsigned_abs();
+    let end = number((end + random.below(7)).saturating_sub(3));
+    let last = text(&format!("thingId:t{}", random.below(5)));
+    put_lease(world, [("owner", text("another")), ("until", until), ("end", end), ("last", last)])
+        .await;
+}
+
+/// Two indexers that take the lease, because they were in each other's way, and four events of thing 0 in the index.
+async fn crowd(world: &World, wire: &Wire) -> [Indexer; 2] {
+    let indexers = [world.wired(wire), world.client.clone()];
+    let indexers = indexers.map(|client| world.indexer(client, INDEX));
+    for n in [0, 1, 0, 1] {
+        world.append(vec![changed(0, "x")]).await;
+        indexers[n].index([of(0)], Retry::default()).await;
+    }
+    assert_eq!(world.check(INDEX).await.len(), 4);
+    indexers
+}
+
+#[test]
+fn an_end_of_the_lease_counts_only_if_a_progress_confirms_it() {
+    let said = |end: u64, last: &str| [("end", number(end)), ("last", text(last))];
+    let leases = [
+        said(1_000, "thingId:t0"),
+        said(1_000_000, "thingId:t9"),
+        // The ends of pages: an old one, and the last one, which is not settled.
+        said(3, "thingId:t0"),
+        said(8, "thingId:t3"),
+        said(8, "thingId:t2"),
+        // In a page, each with the entry before it.
+        said(6, "thingId:t2"),
+        said(7, "thingId:t1"),
+        said(9, &"x".repeat(3_000)),
+        [("end", text("soon")), ("last", number(1))],
+    ];
+    for lease in leases {
+        run(1, async {
+            let world = World::new();
+            let [indexer, _] = crowd(&world, &Wire::default()).await;
+            let page = [1, 2, 1, 3].map(|n| changed(n, "x")).to_vec();
+            world.append(page).await;
+            // The page is put, and the progress of its last entry does not move.
+            let wire = Wire::default();
+            wire.inject("UpdateItem", 2, Fault::error("AccessDeniedException"));
+            let other = world.indexer(world.wired(&wire), INDEX);
+            other.index([of(1), of(2), of(3)], Retry::default()).await;
+            assert!(wire.is_spent());
+            put_lease(&world, lease.clone()).await;
+            world.append(vec![changed(1, "y"), changed(2, "y"), changed(3, "y")]).await;
+            let outcomes = indexer.index([of(1), of(2), of(3)], Retry::default()).await;
+            assert!(outcomes.values().all(Result::is_ok), "{lease:?}: {outcomes:?}");
+            assert_eq!(world.check(INDEX).await.len(), 11, "{lease:?}");
+        });
+    }
+}
+
+/// A holder that is gone, one whose clock is an hour ahead, and one that is never done.
+#[test]
+fn nobody_holds_up_an_indexer_for_long() {
+    let wait = |until_ms: u64, time_ms: Option<u64>| {
+        run(2, async move {
+            let world = World::new();
+            let [indexer, _] = crowd(&world, &Wire::default()).await;
+            world.append(vec![changed(1, "x")]).await;
+            let now_ms = world.clock.now_ms();
+            put_lease(&world, [("owner", text("another")), ("until", number(now_ms + until_ms))])
+                .await;
+            let retry = Retry::default();
+            let retry = time_ms.map_or(retry, |ms| retry.within(Duration::from_millis(ms)));
+            let outcomes = indexer.index([of(1)], retry).await;
+            assert!(outcomes.values().all(Result::is_ok), "{outcomes:?}");
+            assert_eq!(world.check(INDEX).await.len(), 5);
+            world.clock.now_ms() - now_ms
+        })
+    };
+    let gone_ms = wait(2_000, None);
+    assert!((2_000..=2_400).contains(&gone_ms), "{gone_ms} ms");
+    let ahead_ms = wait(3_600_000, None);
+    assert_eq!(ahead_ms, 0);
+    let busy_ms = wait(3_900, Some(1_000));
+    assert!((500..1_000).contains(&busy_ms), "{busy_ms} ms");
+}
+
+/// An indexer that is alone never takes the lease: its costs are in `costs`.
+#[test]
+fn a_turn_costs_two_writes_and_the_look_at_one_progress() {
+    run(3, async {
+        let world = World::new();
+        let wire = Wire::default();
+        let [indexer, other] = crowd(&world, &wire).await;
+        let next = async |indexer: &Indexer| {
+            let event = world.append(vec![changed(1, "x")]).await.remove(0);
+            let notification = record(&world, &event).await;
+            wire.forget();
+            let before = indexer.meter().snapshot();
+            let outcomes = indexer.index([notification], Retry::default()).await;
+            assert!(outcomes.values().all(Result::is_ok), "{outcomes:?}");
+            let used = indexer.meter().snapshot().since(&before).total();
+            let sent = wire.take().into_iter().map(|exchange| exchange.operation);
+            (sent.collect::<Vec<_>>().join(" "), (used.read, used.write))
+        };
+        let turn = next(&indexer).await;
+        let put = "BatchGetItem PutItem UpdateItem UpdateItem";
+        // The end in the lease is another one's: the look at it, 1. The progress is read, 1. Lease, page, progress and
+        // lease are written, 4.
+        assert_eq!(turn, (format!("UpdateItem BatchGetItem {put}"), (2.0, 4.0)));
+        // The end in the lease is its own.
+        assert_eq!(next(&indexer).await, (format!("UpdateItem {put}"), (1.0, 4.0)));
+        next(&other).await;
+        assert_eq!(next(&indexer).await, turn);
+        world.check(INDEX).await;
+    });
+}
