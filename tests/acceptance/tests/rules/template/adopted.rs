@@ -312,9 +312,13 @@ fn an_old_stack_is_taken_over_with_all_of_its_own_parts() {
             "Resources: FireDeadlinesRole: the list does not need it",
             "Events of ShipOrder",
             "Metrics of StreamsBehind",
+            "AlarmDescription of MappingsStopped",
             "Metrics of MappingsStopped",
+            "Dimensions of MappingsStopped: it is gone",
             "Metrics of BatchesGivenUp",
+            "Dimensions of BatchesGivenUp: it is gone",
             "Metrics of BatchesLost",
+            "AlarmDescription of FunctionsFail",
             "Metrics of FunctionsFail",
             "AlarmDescription of PublishEventsHasDeadLetters",
             "AlarmDescription of IndexEventsHasDeadLetters",
@@ -333,8 +337,16 @@ fn an_old_stack_is_taken_over_with_all_of_its_own_parts() {
             "  # ---- What only this stack has ----\n\n  Reports: # for the accountant\n"
         )
     );
-    let (old, mut taken_over, today) = (json_of(old), json_of(&taken.text), json_of(&today));
-    assert_eq!(taken_over["Metadata"]["Ringfence"], json!({ "TakeOrder": { "MemorySize": 1024 } }));
+    let (old, mut taken_over, mut today) = (json_of(old), json_of(&taken.text), json_of(&today));
+    // Its tables stay encrypted as they were.
+    let tables = ["EventTable", "IndexTable", "ViewTable"];
+    let encrypted = json!({ "SSEEnabled": true });
+    let mut kept = json!({ "TakeOrder": { "MemorySize": 1024 } });
+    for table in tables {
+        kept[table] = json!({ "SSESpecification": encrypted });
+        today["Resources"][table]["Properties"]["SSESpecification"] = encrypted.clone();
+    }
+    assert_eq!(taken_over["Metadata"]["Ringfence"], kept);
     assert_eq!(taken_over["Resources"]["Reports"], old["Resources"]["Reports"]);
     assert_eq!(taken_over["Parameters"]["Greeting"], old["Parameters"]["Greeting"]);
     let memory = &taken_over["Resources"]["TakeOrder"]["Properties"]["MemorySize"];
