@@ -194,7 +194,8 @@ impl Source<'_> {
             let alarm = own("DeadlinesLate", says, looks);
             alarms.push(Alarm { threshold: "3600000", periods: 6, ..alarm });
             let says = "Nothing has looked for half an hour which commands are due.";
-            let of = Some("{ Name: FunctionName, Value: !Ref FireDeadlines }".to_owned());
+            let of = self.reference("FireDeadlines");
+            let of = Some(format!("{{ Name: FunctionName, Value: {of} }}"));
             let looks = Looks::At("AWS/Lambda", "Invocations", "Sum", 300, of);
             alarms.push(Alarm {
                 comparison: "LessThanThreshold",
@@ -263,8 +264,8 @@ impl Source<'_> {
             });
             each.collect::<Vec<_>>().join(",\n              ")
         };
-        let lost: Vec<_> = self.losing();
-        let lost = lost.iter().enumerate().map(|(n, id)| match n {
+        let lost = self.losing().into_iter().filter(|id| self.condition(id).is_none());
+        let lost = lost.enumerate().map(|(n, id)| match n {
             0 => format!("[\".\", \"DestinationDeliveryFailures\", \".\", \"${{{id}}}\"]"),
             _ => format!("[\"...\", \"${{{id}}}\"]"),
         });
