@@ -1,5 +1,7 @@
 //! Batches of records that Lambda delivers from a stream or a queue.
 
+use std::time::Duration;
+
 use lambda_runtime::Diagnostic;
 use serde_json::{Value, json};
 
@@ -7,6 +9,17 @@ use crate::problem::Problem;
 
 /// A command needs at least this many milliseconds. With less time none begins, and it is delivered again.
 const COMMAND_MS_LEAST: u64 = 2_000;
+
+/// A record that has waited longer in its stream has the alarm StreamsBehind, in milliseconds: an hour.
+const STREAM_LATE_MS: u64 = 60 * 60_000;
+
+/// For how many milliseconds the first record of a stream's batch has waited, if that is too long.
+pub(crate) fn stream_lag_ms(payload: &Value, now_ms: u64) -> Option<u64> {
+    let at = payload["Records"][0]["dynamodb"]["ApproximateCreationDateTime"].as_f64()?;
+    let at = Duration::try_from_secs_f64(at).ok()?;
+    let lag = Duration::from_millis(now_ms).saturating_sub(at).as_millis();
+    u64::try_from(lag).ok().filter(|lag| *lag > STREAM_LATE_MS)
+}
 
 /// Whether a command may begin now if its answer is due at `until_ms`. Both are in milliseconds since 1970.
 #[must_use]

@@ -52,7 +52,7 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::io;
     use std::sync::{Arc, Mutex};
 
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Sink(Arc<Mutex<Vec<u8>>>);
+    pub(crate) struct Sink(Arc<Mutex<Vec<u8>>>);
 
     impl io::Write for Sink {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -76,7 +76,12 @@ mod tests {
     }
 
     impl Sink {
-        fn lines(&self) -> Vec<Value> {
+        pub(crate) fn logs(&self) -> impl Subscriber + Send + Sync + 'static {
+            let writer = self.clone();
+            logs(LevelFilter::INFO, move || writer.clone())
+        }
+
+        pub(crate) fn lines(&self) -> Vec<Value> {
             let written = self.0.lock().unwrap();
             let lines = written.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
             lines.map(|line| serde_json::from_slice(line).unwrap()).collect()

@@ -7,10 +7,11 @@ use lambda_runtime::Error;
 
 use crate::logs::{chain, init_logs};
 
-/// Serves until Lambda ends the process. If the function can't start, one line of the log says why, and names the slice
-/// if it is one.
+/// Serves until Lambda ends the process. If the function can't start, one line of the log says why. It names the slice,
+/// or the service whose failures have an alarm.
 pub fn start(
     slice: Option<&'static str>,
+    failed_function: Option<&'static str>,
     serve: LocalBoxFuture<'_, Result<(), Error>>,
 ) -> ExitCode {
     init_logs();
@@ -22,7 +23,7 @@ pub fn start(
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(slice, cause = %chain(&*error), "the function can't start");
+            tracing::error!(slice, failed_function, cause = %chain(&*error), "the function can't start");
             ExitCode::FAILURE
         }
     }

@@ -11,6 +11,7 @@ mod check_tables;
 pub mod checkpoint;
 pub mod commands;
 mod contract;
+mod cost;
 pub mod dead_letter;
 mod doctor;
 mod documents;
@@ -108,6 +109,8 @@ enum OfAll {
     /// Writes the part of template.yaml that follows from the list of the stack. Status 0: it is current now, 1: it has
     /// edits that would be lost, and nothing is written, 2: error.
     Template(template::Arguments),
+    /// Prints what the stack costs a month, item by item.
+    Cost(cost::Arguments),
     /// Names the parts of the stack that are behind this release of Ringfence, each with the command that mends it.
     /// Status 0: none, 1: some, 2: error.
     Doctor(doctor::Arguments),
@@ -290,6 +293,7 @@ impl OfAll {
                 explain::explain(arguments, &lists.stack, &lists.slices).boxed_local()
             }
             Self::Template(arguments) => ready(template::template(arguments, lists)).boxed_local(),
+            Self::Cost(arguments) => ready(cost::cost(arguments, lists)).boxed_local(),
             Self::Doctor(arguments) => ready(doctor::doctor(arguments, lists)).boxed_local(),
             Self::Schema(arguments) => ready(Ok(schema::schema(arguments, lists))).boxed_local(),
             Self::Tables(Tables::Check(arguments)) => {

@@ -9,21 +9,22 @@ use crate::pool::SERVER;
 const WRITTEN: &str = "
     AggregateStreamArn AggregateTable AggregateTableArn AggregateTableName AggregateTableStreamArn
     AlarmTopicArn Api ApiLogs ApiRequestsPerSecond Architecture AutomationsDeadLetters AutomationsDeadLettersPolicy
-    AutomationsHaveDeadLetters BatchesGivenUp BatchesLost CommandQueue CommandsContend
+    AutomationsHaveDeadLetters BatchesGivenUp BatchesKept BatchesLost CommandQueue CommandsContend
     CommandsDeadLetters CommandsFail CommandsHaveDeadLetters CommandsWait CorsOrigins Dashboard
-    DcbLogRole DeadlinesLate DocumentStreamArn DocumentTable DocumentTableArn DocumentTableName
-    DocumentTableStreamArn EventStreamArn EventTable EventTableArn EventTableName EventTableStreamArn
-    EventTopic FireDeadlines FireDeadlinesRole ForwardSpans ForwardSpansRole FunctionsFail IndexEvents
-    IndexEventsAggregates IndexEventsDeadLetters IndexEventsDocuments IndexEventsFailedBatches
-    IndexEventsHasDeadLetters IndexEventsRole IndexEventsStream IndexStreamArn IndexTable IndexTableArn
-    IndexTableName IndexTableStreamArn JwtAudience JwtIssuer JwtIssuers LanesParked LogLevel LogRetentionDays Logs MailFrom
-    MailIdentity MappingsStopped MetricsPerSlice NotifyReaders NotifyReadersRole NotifyReadersStream ProjectViews
-    ProjectViewsFailedBatches ProjectViewsRole ProjectViewsStream PublishEvents PublishEventsAggregates
-    PublishEventsDeadLetters PublishEventsDocuments PublishEventsFailedBatches
-    PublishEventsHasDeadLetters PublishEventsRole PublishEventsStream QueryViews QueryViewsConcurrency
-    QueryViewsRole ReactInOrder ReactInOrderRole ReaderMemory RowsParked RunCommands RunCommandsRole
-    SmtpUrlParameter SpansUrl StreamsBehind UserPool UserPoolClient UserPoolDomain UserPoolServerStack ViewTable ViewTableArn
-    ViewTableName ViewsBehind
+    DcbLogRole DeadlinesLate DeadlinesStopped DocumentStreamArn DocumentTable DocumentTableArn
+    DocumentTableName DocumentTableStreamArn EventStreamArn EventTable EventTableArn EventTableName
+    EventTableStreamArn EventTopic FireDeadlines FireDeadlinesRole ForwardSpans ForwardSpansRole
+    FunctionsFail IndexEvents IndexEventsAggregates IndexEventsDeadLetters IndexEventsDocuments
+    IndexEventsFailedBatches IndexEventsHasDeadLetters IndexEventsRole IndexEventsStream IndexStreamArn
+    IndexTable IndexTableArn IndexTableName IndexTableStreamArn JwtAudience JwtIssuer JwtIssuers
+    LanesParked LinesOfFailures LinesOfLateRecords LogLevel LogRetentionDays Logs LookAtMappings
+    MailFrom MailIdentity MappingsStopped MetricsPerSlice NotifyReaders NotifyReadersRole
+    NotifyReadersStream ProjectViews ProjectViewsFailedBatches ProjectViewsRole ProjectViewsStream
+    PublishEvents PublishEventsAggregates PublishEventsDeadLetters PublishEventsDocuments
+    PublishEventsFailedBatches PublishEventsHasDeadLetters PublishEventsRole PublishEventsStream
+    QueryViews QueryViewsConcurrency QueryViewsRole ReactInOrder ReactInOrderRole ReaderMemory RowsParked RunCommands
+    RunCommandsRole ShowDashboard SmtpUrlParameter SpansUrl StreamsBehind TableKeyArn UserPool
+    UserPoolClient UserPoolDomain UserPoolServerStack ViewTable ViewTableArn ViewTableName ViewsBehind
     WarmWriteUnits WebhookPrivate WebhookSecretsParameter WebhookUrl
 ";
 
@@ -32,11 +33,9 @@ pub fn written_ids() -> impl Iterator<Item = &'static str> {
     WRITTEN.split_whitespace()
 }
 
-/// Whether `ringfence template` writes this id for some stack. If an alarm has too many functions, there are more
-/// alarms with numbers in their ids. The ids of resource servers come from scopes.
+/// Whether `ringfence template` writes this id for some stack. The ids of resource servers come from scopes.
 #[must_use]
 pub fn is_written(id: &str) -> bool {
-    let id = id.trim_end_matches(|c: char| c.is_ascii_digit());
     id.starts_with(SERVER) || written_ids().any(|written| written == id)
 }
 

@@ -37,13 +37,12 @@ pub fn cloudformation(tables: &[StackTable]) -> String {
     serde_yaml_ng::to_string(&document).expect("JSON has a form in YAML")
 }
 
-/// The properties of a table of a stack: the layout that its log needs, and protection, encryption, and restores to any
-/// time of the last 35 days.
+/// The properties of a table of a stack: the layout that its log needs, protection, and restores to any time of the
+/// last 35 days.
 fn properties(table: &StackTable) -> Value {
     let mut properties = table.layout.properties();
     properties["DeletionProtectionEnabled"] = json!(true);
     properties["PointInTimeRecoverySpecification"] = json!({ "PointInTimeRecoveryEnabled": true });
-    properties["SSESpecification"] = json!({ "SSEEnabled": true });
     properties
 }
 
@@ -82,7 +81,6 @@ pub fn terraform(tables: &[StackTable]) -> String {
             });
         }
         body.block("point_in_time_recovery", |block| block.set("enabled", "true"));
-        body.block("server_side_encryption", |block| block.set("enabled", "true"));
         body.block("lifecycle", |block| block.set("prevent_destroy", "true"));
         let _ =
             write!(module, "\nresource \"aws_dynamodb_table\" \"{name}\" {{\n{}}}\n", body.lines());
@@ -306,8 +304,8 @@ pub(crate) mod tests {
         for line in [
             "    const eventTable = new CfnTable(this, 'EventTable', {",
             "      billingMode: \"PAY_PER_REQUEST\",",
-            "      sseSpecification: {",
-            "        sseEnabled: true",
+            "      pointInTimeRecoverySpecification: {",
+            "        pointInTimeRecoveryEnabled: true",
             "          indexName: \"tag_guestId\",",
             "    eventTable.applyRemovalPolicy(RemovalPolicy.RETAIN);",
             "    new CfnOutput(this, 'ViewTableName', { value: viewTable.ref }).overrideLogicalId('ViewTableName');",

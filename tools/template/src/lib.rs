@@ -2,7 +2,8 @@
 //!
 //! Each log, the index and the views declare the layout of their own table ([`ringfence_aws::TableLayout`]). Everything
 //! else about tables is made of these layouts: [`document`] prints them for CloudFormation, Terraform and CDK,
-//! [`written`] writes the template of a stack, and [`compare`] finds what an existing table lacks.
+//! [`written`] writes the template of a stack, [`compare`] finds what an existing table lacks, and [`cost`] says what a
+//! stack costs.
 //!
 //! *Invariant: the tables of a written template have the layouts that logs, index and views need.* The checks of each
 //! stack compare them.
@@ -12,6 +13,7 @@
 extern crate ringfence_core as ringfence; // the derive macros name it so
 
 mod compare;
+pub mod cost;
 pub mod document;
 mod needed;
 pub mod written;

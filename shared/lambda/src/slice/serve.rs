@@ -20,7 +20,7 @@ const DECISION_CACHE_ENTRIES_DEFAULT: usize = 100;
 /// disagree), one line of the log names everything to mend.
 pub fn run<S: Slice<Context: Context<Log: Log<S>>>>() -> ExitCode {
     let open = async { Ok(Box::new(open::<S>().await?) as Box<dyn AnyFunction>) };
-    crate::start(Some(S::NAME), serve(Box::pin(open)))
+    crate::start(Some(S::NAME), None, serve(Box::pin(open)))
 }
 
 /// The variables that the slice's function reads.

@@ -8,7 +8,7 @@ use ringfence_aws::Clock;
 use ringfence_core::LogKind;
 use ringfence_lambda::{Call, Level, LogLine, MetricUnit, Service, Variables};
 use ringfence_log::StackLogs;
-use ringfence_views::DueReader;
+use ringfence_views::{DUE_LATE_MS, DueReader};
 use serde_json::{Value, json};
 
 use crate::deadlines::list::Deadlines;
@@ -82,7 +82,7 @@ impl Sweep {
 }
 
 impl Swept {
-    /// The line of the log, with the metric of the alarm DeadlinesLate.
+    /// The line of the log. Its metric, of the alarm DeadlinesLate, costs money in each hour in which it is sent.
     fn line(&self, now_ms: u64) -> LogLine {
         let level = match (self.failures.is_empty(), self.left) {
             (false, _) => Level::ERROR,
@@ -94,11 +94,25 @@ impl Swept {
             "left": self.left,
             "paused": self.paused,
             "unfinished": self.unfinished,
+            "due_lag_ms": self.lag_ms,
             "causes": self.causes,
             "cause": self.failures.first(),
         });
         let mut line = LogLine::new(now_ms, level, "deadlines", json);
-        line.measure(&[], [("due_lag_ms", MetricUnit::Milliseconds, self.lag_ms)]);
+        if self.lag_ms > DUE_LATE_MS {
+            line.measure(&[], [("due_lag_ms", MetricUnit::Milliseconds, self.lag_ms)]);
+        }
         line
+    }
+}
+
+#[test]
+fn the_line_has_a_metric_only_if_a_deadline_is_late() {
+    for (lag_ms, is_late) in [(0, false), (DUE_LATE_MS, false), (DUE_LATE_MS + 1, true)] {
+        let line = Swept { lag_ms, ..Swept::default() }.line(0).json;
+        assert_eq!(
+            (line["due_lag_ms"].as_u64(), line.get("_aws").is_some()),
+            (Some(lag_ms), is_late)
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! The rules of the repository that a program can check.
 
 mod answers;
+mod costs;
 mod functions;
 mod layers;
 mod nouns;

@@ -73,7 +73,11 @@ impl Model {
             model.functions.push(function);
         }
         for (id, body) in view.resources("AWS::Events::Rule")? {
-            model.rules.push(rule(view, id, body)?);
+            // Events of AWS itself are on the default bus. Nothing sends them here.
+            let has = |name: &str| !body["Properties"][name].is_null();
+            if has("EventBusName") || has("Targets") {
+                model.rules.push(rule(view, id, body)?);
+            }
         }
         for (kind, instead) in [
             ("AWS::Lambda::EventSourceMapping", "give the mapping as the function's event"),

@@ -87,6 +87,9 @@ Resources:
           Arn: !GetAtt PlaceOrder.Arn
           DeadLetterConfig: { Arn: !GetAtt Dead.Arn }
           RetryPolicy: { MaximumRetryAttempts: 3, MaximumEventAgeInSeconds: 60 }
+  Kept: # on the default bus, whose events nothing sends here
+    Type: AWS::Events::Rule
+    Properties: { EventPattern: { source: [aws.s3] } }
 "#;
 
 fn shop() -> Model {
@@ -159,6 +162,7 @@ fn routes_mappings_schedules_and_rules_are_read() {
     assert_eq!(schedule.target.function, "publish-events");
     assert_eq!(schedule.target.retries.attempts_max, Some(0));
 
+    assert_eq!(model.rules.len(), 1, "nothing sends events of AWS");
     let rule = &model.rules[0];
     assert_eq!(rule.bus, "ringfence-local-topic");
     assert!(rule.pattern.matches(&json!({ "source": "ordering", "detail-type": "OrderPlaced" })));

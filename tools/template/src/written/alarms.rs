@@ -24,8 +24,8 @@ struct Alarm<'a> {
     silence: &'a str,
 }
 
-/// The most metrics that CloudWatch takes in an alarm.
-const METRICS_MAX: usize = 10;
+/// The metrics of the stack alone.
+const OWN: &str = "!Sub \"Ringfence/${AWS::StackName}\"";
 
 /// A metric of Lambda in an expression.
 fn metric(id: &str, stat: &str, period: u32, name: &str, dimension: &str, of: &str) -> String {
@@ -49,62 +49,45 @@ impl Source<'_> {
         }
     }
 
-    /// The product of the polls of mappings, which is 0 if one has stopped. A mapping that a condition leaves out
-    /// counts as 1.
-    fn polls(&self, mappings: &[(&str, String)]) -> String {
-        let ids = mappings.iter().map(|(_, mapping)| mapping.to_lower_camel_case());
-        if mappings.iter().all(|(function, _)| self.condition(function).is_none()) {
-            return format!("\"{}\"", ids.collect::<Vec<_>>().join(" * "));
+    /// The UUIDs of the mappings, as a list in JSON that `!Sub` fills in. One that a condition leaves out is another one
+    /// twice.
+    fn mappings_as_json(&self) -> String {
+        let mappings = self.mappings();
+        let ids = mappings.iter().map(|(_, mapping)| format!("\"${{{mapping}}}\""));
+        let json = format!("'[{}]'", ids.collect::<Vec<_>>().join(", "));
+        let others: Vec<_> = mappings
+            .iter()
+            .filter(|(function, _)| self.condition(function).is_some())
+            .map(|(function, mapping)| {
+                let other = format!("!Ref {}", mappings[0].1);
+                format!(
+                    "{mapping}: {}",
+                    self.unless_left_out(function, &format!("!Ref {mapping}"), &other)
+                )
+            })
+            .collect();
+        match others.is_empty() {
+            true => json,
+            false => format!("[{json}, {{ {} }}]", others.join(", ")),
         }
-        let each = mappings.iter().zip(ids);
-        let each = each.map(|((function, _), id)| self.unless_left_out(function, &id, "\"1\""));
-        format!("!Join [\" * \", [{}]]", each.collect::<Vec<_>>().join(", "))
     }
 
-    /// The alarms on a metric of functions: one, or several if there are more functions than fit.
-    fn of_functions<'a>(
-        &self,
-        id: &str,
-        says: &'a str,
-        (name, stat, period): (&str, &str, u32),
-        functions: &[String],
-        expression: impl Fn(&[String]) -> (&'a str, String),
-    ) -> Vec<Alarm<'a>> {
-        let chunks = functions.chunks(METRICS_MAX).enumerate().map(|(n, functions)| {
-            let ids: Vec<_> =
-                functions.iter().map(|function| function.to_lower_camel_case()).collect();
-            let metrics = functions.iter().zip(&ids).map(|(function, id)| {
-                metric(id, stat, period, name, "FunctionName", &self.reference(function))
-            });
-            let (of, text) = expression(&ids);
-            let id = if n == 0 { id.to_owned() } else { format!("{id}{}", n + 1) };
-            let looks = Looks::Over(of, format!("\"{text}\""), metrics.collect());
-            Alarm { id, says, looks, ..Alarm::default() }
+    /// The ARNs of the mappings, a line each.
+    fn arns_of_mappings(&self) -> String {
+        let arns = self.mappings().into_iter().map(|(function, mapping)| {
+            let arn = format!(
+                "!Sub \"arn:${{AWS::Partition}}:lambda:${{AWS::Region}}:${{AWS::AccountId}}:event-source-mapping:${{{mapping}}}\""
+            );
+            let arn = self.unless_left_out(function, &arn, "!Ref \"AWS::NoValue\"");
+            format!("                - {arn}\n")
         });
-        chunks.collect()
+        arns.collect()
     }
 
-    fn of_mappings<'a>(
-        &self,
-        id: &str,
-        says: &'a str,
-        (name, stat, period): (&str, &str, u32),
-        mappings: &[(&str, String)],
-        (of, expression): (&'a str, String),
-    ) -> Alarm<'a> {
-        let metrics = mappings.iter().map(|(function, mapping)| {
-            let of = self.unless_left_out(function, &format!("!Ref {mapping}"), "none");
-            metric(
-                &mapping.to_lower_camel_case(),
-                stat,
-                period,
-                name,
-                "EventSourceMappingUUID",
-                &of,
-            )
-        });
-        let looks = Looks::Over(of, expression, metrics.collect());
-        Alarm { id: id.to_owned(), says, looks, ..Alarm::default() }
+    /// The functions whose batches are lost if their bucket does not take them. After a batch that project-views gives
+    /// up, the next notification does the same work.
+    fn losing(&self) -> Vec<String> {
+        self.streams().into_iter().filter(|id| id != "ProjectViews").collect()
     }
 
     fn of_queue<'a>(&self, id: &str, says: &'a str, queue: &str) -> Alarm<'a> {
@@ -116,62 +99,42 @@ impl Source<'_> {
     }
 
     fn all_alarms(&self) -> Vec<Alarm<'static>> {
-        let sum = |of| move |_: &[String]| (of, "SUM(FILL(METRICS(), 0))".to_owned());
-        let streams = self.streams();
-        let (kept, mappings) = (self.mappings(false), self.mappings(true));
-        let polls = self.polls(&mappings);
         let own =
             |id: &str, says, looks| Alarm { id: id.to_owned(), says, looks, ..Alarm::default() };
         let of_ringfence = |name, stat, period| Looks::At("Ringfence", name, stat, period, None);
-        let mut alarms = self.of_functions(
-            "StreamsBehind",
-            "The oldest record that waits in a stream is over an hour old; a stream keeps it for 24 hours.",
-            // In milliseconds. A delivery that waits out an outage reports its age once, after 15 minutes.
-            ("IteratorAge", "Maximum", 1_800),
-            &streams,
-            |ids| {
-                let late: Vec<_> = ids.iter().map(|id| format!("{id} > 3600000")).collect();
-                ("late", late.join(" OR "))
-            },
-        );
-        alarms.push(Alarm {
+        let says = "The oldest record that waits in a stream is over an hour old; a stream keeps it for 24 hours.";
+        // It is sent after an hour. A delivery that waits out an outage sends it once, and lasts 15 minutes.
+        let looks = Looks::At(OWN, "stream_lag_ms", "Maximum", 1_800, None);
+        let behind = own("StreamsBehind", says, looks);
+        let says = "For an hour, no look found that every mapping reads its stream. So one is off, or nothing looks; a stream \
+                    keeps records for 24 hours.";
+        let of = Some("{ Name: StateMachineArn, Value: !Ref LookAtMappings }".to_owned());
+        let looks = Looks::At("AWS/States", "ExecutionsSucceeded", "Sum", 1_800, of);
+        let stopped = Alarm {
             comparison: "LessThanThreshold",
             threshold: "1",
             periods: 2,
             silence: "breaching",
-            ..self.of_mappings(
-                "MappingsStopped",
-                "A mapping has not polled its stream for an hour, so it is off; a stream keeps records for 24 hours.",
-                // A delivery that waits out an outage polls nothing for 15 minutes.
-                ("PolledEventCount", "SampleCount", 1_800),
-                &mappings,
-                ("polls", polls),
-            )
+            ..own("MappingsStopped", says, looks)
+        };
+        let says = "Records were given up; the FailedBatches bucket of their function keeps them.";
+        let of = Some("{ Name: RuleName, Value: !Ref BatchesKept }".to_owned());
+        let looks = Looks::At("AWS/Events", "MatchedEvents", "Sum", 60, of);
+        let given_up = own("BatchesGivenUp", says, looks);
+        let says =
+            "A batch was given up, and the FailedBatches bucket of its function did not take it.";
+        let of = self.losing().into_iter().map(|function| {
+            let id = function.to_lower_camel_case();
+            let of = self.reference(&function);
+            metric(&id, "Sum", 60, "DestinationDeliveryFailures", "FunctionName", &of)
         });
-        alarms.push(self.of_mappings(
-            "BatchesGivenUp",
-            "Records were given up; the FailedBatches bucket of their function keeps them.",
-            ("OnFailureDestinationDeliveredEventCount", "Sum", 60),
-            &kept,
-            ("records", "\"SUM(FILL(METRICS(), 0))\"".to_owned()),
-        ));
-        // After a batch that project-views gives up, the next notification does the same work.
-        let lost: Vec<_> = streams.into_iter().filter(|id| id != "ProjectViews").collect();
-        alarms.extend(self.of_functions(
-            "BatchesLost",
-            "A batch was given up, and the FailedBatches bucket of its function did not take it.",
-            ("DestinationDeliveryFailures", "Sum", 60),
-            &lost,
-            sum("batches"),
-        ));
-        let fail = self.of_functions(
-            "FunctionsFail",
-            "A function that is not a slice has failed for 15 minutes; its log says why.",
-            ("Errors", "Sum", 300),
-            &self.watched(),
-            sum("errors"),
-        );
-        alarms.extend(fail.into_iter().map(|alarm| Alarm { periods: 3, ..alarm }));
+        let sum = "\"SUM(FILL(METRICS(), 0))\"".to_owned();
+        let lost = own("BatchesLost", says, Looks::Over("batches", sum, of.collect()));
+        let says = "A function that is not a slice has failed for 15 minutes, or any function has crashed or run out of time \
+                    or memory; the log says which one, and why.";
+        let looks = Looks::At(OWN, "failed", "Sum", 300, None);
+        let fail = Alarm { periods: 3, ..own("FunctionsFail", says, looks) };
+        let mut alarms = vec![behind, stopped, given_up, lost, fail];
         for (id, says, queue) in [
             (
                 "PublishEventsHasDeadLetters",
@@ -226,11 +189,21 @@ impl Source<'_> {
             alarms.push(Alarm { silence: "ignore", ..own("LanesParked", says, looks) });
         }
         if self.has("dues") {
-            let says =
-                "A command has been due for over an hour, or nothing has looked for half an hour.";
+            let says = "A command has been due for over an hour.";
             let looks = of_ringfence("due_lag_ms", "Maximum", 300);
             let alarm = own("DeadlinesLate", says, looks);
-            alarms.push(Alarm { threshold: "3600000", periods: 6, silence: "breaching", ..alarm });
+            alarms.push(Alarm { threshold: "3600000", periods: 6, ..alarm });
+            let says = "Nothing has looked for half an hour which commands are due.";
+            let of = self.reference("FireDeadlines");
+            let of = Some(format!("{{ Name: FunctionName, Value: {of} }}"));
+            let looks = Looks::At("AWS/Lambda", "Invocations", "Sum", 300, of);
+            alarms.push(Alarm {
+                comparison: "LessThanThreshold",
+                threshold: "1",
+                periods: 6,
+                silence: "breaching",
+                ..own("DeadlinesStopped", says, looks)
+            });
         }
         alarms
     }
@@ -274,7 +247,12 @@ impl Source<'_> {
         for alarm in &alarms {
             alarm.write(&mut text);
         }
-        text + "\n" + &self.dashboard(&alarms)
+        let buckets = self.streams().into_iter().map(|id| format!("!Ref {id}FailedBatches"));
+        let counted = include_str!("../../files/alarms.yaml")
+            .replace("__buckets__", &buckets.collect::<Vec<_>>().join(", "))
+            .replace("__arns__", &self.arns_of_mappings())
+            .replace("__mappings__", &self.mappings_as_json());
+        counted + "\n" + &text + "\n" + &self.dashboard(&alarms)
     }
 
     fn dashboard(&self, alarms: &[Alarm<'_>]) -> String {
@@ -286,9 +264,8 @@ impl Source<'_> {
             });
             each.collect::<Vec<_>>().join(",\n              ")
         };
-        let lost = self.streams().into_iter().filter(|id| id != "ProjectViews");
-        let lost: Vec<_> = lost.filter(|id| self.condition(id).is_none()).collect();
-        let lost = lost.iter().enumerate().map(|(n, id)| match n {
+        let lost = self.losing().into_iter().filter(|id| self.condition(id).is_none());
+        let lost = lost.enumerate().map(|(n, id)| match n {
             0 => format!("[\".\", \"DestinationDeliveryFailures\", \".\", \"${{{id}}}\"]"),
             _ => format!("[\"...\", \"${{{id}}}\"]"),
         });

@@ -251,15 +251,15 @@ impl<'a> Source<'a> {
         ["PublishEvents", "IndexEvents"].into_iter().chain(views).map(str::to_owned).collect()
     }
 
-    /// The event source mappings, with their functions. With `all`, also the mappings whose records may be lost.
-    pub(super) fn mappings(&self, all: bool) -> Vec<(&'static str, String)> {
+    /// The event source mappings, with their functions.
+    pub(super) fn mappings(&self) -> Vec<(&'static str, String)> {
         let events = [("dcb", "Stream"), ("aggregates", "Aggregates"), ("documents", "Documents")];
         let of_logs = ["PublishEvents", "IndexEvents"].into_iter().flat_map(|id| {
             let of = events.iter().filter(|(log, _)| self.has(log));
             of.map(move |(_, event)| (id, *event))
         });
         let views = self.has("rows").then_some(("ProjectViews", "Stream"));
-        let notify = (all && self.has("lanes")).then_some(("NotifyReaders", "Stream"));
+        let notify = self.has("lanes").then_some(("NotifyReaders", "Stream"));
         let all = of_logs.chain(views).chain(notify);
         all.map(|(id, event)| (id, format!("{id}{event}"))).collect()
     }

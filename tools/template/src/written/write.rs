@@ -318,7 +318,7 @@ mod tests {
             entries(&source.body(section).expect("no settings")).expect("YAML").into_iter()
         });
         let ids = ids.map(|(id, _)| flow(&id));
-        let mappings = source.mappings(true).into_iter().map(|(_, id)| id);
+        let mappings = source.mappings().into_iter().map(|(_, id)| id);
         let ids: BTreeSet<_> = ids.chain(mappings).chain(["DcbLogRole".to_owned()]).collect();
         let unknown: Vec<_> = ids.iter().filter(|id| !is_written(id)).collect();
         assert!(unknown.is_empty(), "tools/new/src/ids.rs: WRITTEN lacks {unknown:?}");

@@ -313,9 +313,13 @@ fn an_old_stack_is_taken_over_with_all_of_its_own_parts() {
             "Events of PublishEvents",
             "Events of ShipOrder",
             "Metrics of StreamsBehind",
+            "AlarmDescription of MappingsStopped",
             "Metrics of MappingsStopped",
+            "Dimensions of MappingsStopped: it is gone",
             "Metrics of BatchesGivenUp",
+            "Dimensions of BatchesGivenUp: it is gone",
             "Metrics of BatchesLost",
+            "AlarmDescription of FunctionsFail",
             "Metrics of FunctionsFail",
             "AlarmDescription of PublishEventsHasDeadLetters",
             "AlarmDescription of IndexEventsHasDeadLetters",
@@ -334,17 +338,23 @@ fn an_old_stack_is_taken_over_with_all_of_its_own_parts() {
             "  # ---- What only this stack has ----\n\n  Reports: # for the accountant\n"
         )
     );
-    let (old, mut taken_over, today) = (json_of(old), json_of(&taken.text), json_of(&today));
-    let settings = json!({
+    let (old, mut taken_over, mut today) = (json_of(old), json_of(&taken.text), json_of(&today));
+    let mut kept = json!({
         "Api": { "DefaultRouteSettings": { "ThrottlingRateLimit": 100, "ThrottlingBurstLimit": 200 } },
         "IndexEvents": { "MemorySize": 512 },
         "ProjectViews": { "MemorySize": 512 },
         "TakeOrder": { "MemorySize": 1024 },
     });
-    assert_eq!(taken_over["Metadata"]["Ringfence"], settings);
+    // Its tables stay encrypted as they were.
+    let encrypted = json!({ "SSEEnabled": true });
+    for table in ["EventTable", "IndexTable", "ViewTable"] {
+        kept[table] = json!({ "SSESpecification": encrypted });
+        today["Resources"][table]["Properties"]["SSESpecification"] = encrypted.clone();
+    }
+    assert_eq!(taken_over["Metadata"]["Ringfence"], kept);
     assert_eq!(taken_over["Resources"]["Reports"], old["Resources"]["Reports"]);
     assert_eq!(taken_over["Parameters"]["Greeting"], old["Parameters"]["Greeting"]);
-    for (id, settings) in settings.as_object().unwrap() {
+    for (id, settings) in kept.as_object().unwrap() {
         for (name, setting) in settings.as_object().unwrap() {
             let own = &mut taken_over["Resources"][id]["Properties"][name];
             assert_eq!(own, setting);

@@ -294,14 +294,12 @@ fn roles_allow_the_uses_of_variables_and_all_references_know_conditions() {
 
     // `written` itself refuses a name without its condition.
     let resources = &template["Resources"];
-    let polls = &resources["MappingsStopped"]["Properties"]["Metrics"];
-    let expected = json!(["publishEventsStream", "indexEventsStream", { "!If": ["X", "projectViewsStream", "1"] }]);
-    assert_eq!(
-        polls[0]["Expression"]["!Join"][1].as_array().unwrap()[..3],
-        expected.as_array().unwrap()[..]
-    );
-    let value = &polls[3]["MetricStat"]["Metric"]["Dimensions"][0]["Value"];
-    assert_eq!(*value, json!({ "!If": ["X", { "!Ref": "ProjectViewsStream" }, "none"] }));
+    let look = &resources["LookAtMappings"]["Properties"];
+    let other = json!({ "!If": ["X", { "!Ref": "ProjectViewsStream" }, { "!Ref": "PublishEventsStream" }] });
+    let input = &look["Events"]["Look"]["Properties"]["Input"]["!Sub"];
+    assert_eq!(input[1]["ProjectViewsStream"], other);
+    let arns = &look["Policies"][0]["Statement"][0]["Resource"];
+    assert_eq!(arns[2]["!If"][2], json!({ "!Ref": "AWS::NoValue" }));
     let value = &resources["CommandsFail"]["Properties"]["Metrics"][2]["MetricStat"]["Metric"]["Dimensions"]
         [0]["Value"];
     assert_eq!(*value, json!({ "!If": ["X", { "!Ref": "QueryViews" }, "none"] }));

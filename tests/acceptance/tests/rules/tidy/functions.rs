@@ -81,7 +81,7 @@ fn the_page_of_views_lists_the_views() {
 }
 
 /// Compares a table of a page, between its marks, with the expected one, or writes it.
-fn check_table(page: &str, name: &str, columns: &str, rows: String) {
+pub(super) fn check_table(page: &str, name: &str, columns: &str, rows: String) {
     let path = workspace_root().join(page);
     let text = fs::read_to_string(&path).unwrap();
     let begin = text.find(&format!("<!-- {name}:")).expect("the page has the table");

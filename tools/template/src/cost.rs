@@ -1,0 +1,361 @@
+//! What a stack costs a month, item by item: from its template, its list, the units that tests count, and one table of
+//! prices. `ringfence cost` prints it, and a test writes it into `docs/costs.md`.
+
+mod needs;
+
+use ringfence_stack::Stack;
+use serde_json::Value;
+
+use needs::*;
+
+/// When and where the prices held.
+pub const PRICES_OF: &str = "list prices of us-east-1, November 2026";
+
+/// A price.
+#[derive(Debug)]
+pub struct Price {
+    /// The thing that is paid for.
+    pub what: &'static str,
+    /// Dollars for `amount` of it.
+    pub dollars: f64,
+    /// How many the price is for.
+    pub amount: f64,
+}
+
+impl Price {
+    const fn new(what: &'static str, dollars: f64, amount: f64) -> Self {
+        Self { what, dollars, amount }
+    }
+
+    fn of(&self, amount: f64) -> f64 {
+        self.dollars * amount / self.amount
+    }
+}
+
+const ALARM: Price = Price::new("a metric that an alarm reads, a month", 0.10, 1.0);
+const METRIC: Price =
+    Price::new("a metric of one's own, a month; by the hours in which it is sent", 0.30, 1.0);
+const DASHBOARD: Price = Price::new("a dashboard, a month", 3.0, 1.0);
+const LOG: Price = Price::new("a gigabyte of log", 0.50, 1e9);
+const WRITE: Price = Price::new("a million write units of DynamoDB, on demand", 0.625, 1e6);
+const READ: Price = Price::new("a million read units of DynamoDB, on demand", 0.125, 1e6);
+const STORAGE: Price =
+    Price::new("a gigabyte in tables and in their backups (0.25 + 0.20), a month", 0.45, 1e9);
+const INVOCATION: Price = Price::new("a million invocations of Lambda", 0.20, 1e6);
+const COMPUTE: Price = Price::new("a million gigabyte-seconds of Lambda, arm64", 13.3334, 1e6);
+const API: Price = Price::new("a million requests of the HTTP API", 1.0, 1e6);
+const BUS: Price = Price::new("a million events on the bus", 1.0, 1e6);
+const SCHEDULE: Price = Price::new("a million invocations of EventBridge Scheduler", 1.0, 1e6);
+const MACHINE: Price =
+    Price::new("a million runs of an express state machine, below 100 ms", 1.0 + 0.104_2, 1e6);
+const QUEUE: Price = Price::new("a million requests to a FIFO queue", 0.50, 1e6);
+
+/// All prices.
+pub const PRICES: [&Price; 14] = [
+    &ALARM,
+    &METRIC,
+    &DASHBOARD,
+    &LOG,
+    &WRITE,
+    &READ,
+    &STORAGE,
+    &INVOCATION,
+    &COMPUTE,
+    &API,
+    &BUS,
+    &SCHEDULE,
+    &MACHINE,
+    &QUEUE,
+];
+
+/// A month has 30 days.
+const DAYS: f64 = 30.0;
+const MINUTES: f64 = DAYS * 24.0 * 60.0;
+
+/// How the amount of an item is known. Its price is AWS's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// It follows from the template, or tests count its units.
+    Counted,
+    /// It is an estimate.
+    Modelled,
+}
+
+/// One line of a bill.
+#[derive(Debug)]
+pub struct BillLine {
+    /// The thing that is paid for.
+    pub what: &'static str,
+    /// Dollars a month.
+    pub dollars: f64,
+    /// How its amount is known.
+    pub known: Known,
+}
+
+/// What matters of a template, with the defaults of its parameters.
+#[derive(Debug, Default)]
+struct Facts {
+    alarm_metrics: f64,
+    dashboards: f64,
+    /// Runs on a schedule a month, of functions and of state machines.
+    runs: f64,
+    machine_runs: f64,
+    /// Gigabyte-seconds of the functions that run on a schedule.
+    compute: f64,
+    queues: f64,
+    /// Functions that a notification wakes, and their runs on a schedule a month.
+    lanes: f64,
+    lane_runs: f64,
+    views: f64,
+    dues: f64,
+}
+
+/// The bill of a month with so many commands a day.
+///
+/// # Errors
+/// The text is not YAML.
+pub fn bill(
+    template: &str,
+    stack: &Stack,
+    commands_a_day: f64,
+) -> Result<Vec<BillLine>, serde_yaml_ng::Error> {
+    let yaml: serde_yaml_ng::Value = serde_yaml_ng::from_str(template)?;
+    let template: Value = serde_json::to_value(yaml).unwrap_or_default();
+    let dues = stack.contexts.iter().map(|context| context.dues.len()).sum::<usize>();
+    let facts = Facts {
+        views: count(stack.rows().len()),
+        dues: count(dues),
+        ..Template(&template).facts()
+    };
+    Ok(facts.items(commands_a_day))
+}
+
+fn count(of: usize) -> f64 {
+    f64::from(u32::try_from(of).unwrap_or(u32::MAX))
+}
+
+fn compute(megabytes: f64, ms: f64) -> f64 {
+    megabytes / 1_024.0 * ms / 1_000.0
+}
+
+fn lambda(megabytes: f64, ms: f64) -> f64 {
+    INVOCATION.of(1.0) + COMPUTE.of(compute(megabytes, ms))
+}
+
+impl Facts {
+    fn items(&self, commands_a_day: f64) -> Vec<BillLine> {
+        use Known::{Counted, Modelled};
+        let commands = commands_a_day * DAYS;
+        // Events that are handled together, and how often that happens.
+        let together = (commands_a_day / 86_400.0 / 10.0).clamp(1.0, TOGETHER_MAX);
+        let (runs, more) = (commands / together, (together - 1.0) * MORE_MS);
+        let pages = (together / 4.0).ceil();
+        let touched = ROWS_OF_EVENT.min(self.views);
+        let lanes = if self.lanes > 0.0 { 1.0 } else { 0.0 };
+        let view_reads = self.views * (VIEW_READ + VIEW_PAGES * pages) + pages;
+        let view_writes = touched * VIEW_TOUCHED_WRITE + (self.views - touched) * VIEW_WRITE;
+        let views = if self.views > 0.0 { 1.0 } else { 0.0 };
+        // The share of hours in which something happens.
+        let hours = 1.0 - (-commands_a_day / 24.0).exp();
+        let metrics = 2.0 * views + lanes;
+        let item = |what, known, dollars| BillLine { what, dollars, known };
+        vec![
+            item("alarms", Counted, ALARM.of(self.alarm_metrics)),
+            item("dashboard", Counted, DASHBOARD.of(self.dashboards)),
+            item(
+                "schedules, with their runs",
+                Modelled,
+                SCHEDULE.of(self.runs + self.machine_runs)
+                    + MACHINE.of(self.machine_runs)
+                    + INVOCATION.of(self.runs)
+                    + COMPUTE.of(self.compute),
+            ),
+            item(
+                "looks of an idle stack",
+                Counted,
+                READ.of(MINUTES * self.dues * DUE_READ + self.lane_runs * LANES_READ)
+                    + LOG.of(if self.dues > 0.0 { MINUTES * SWEEP_LINE } else { 0.0 }),
+            ),
+            item("polls of the queue", Modelled, QUEUE.of(MINUTES * POLLS * self.queues)),
+            item("metrics that are sent", Modelled, METRIC.of(metrics * hours)),
+            item("HTTP API", Counted, API.of(commands)),
+            item("slices", Modelled, commands * lambda(256.0, SLICE_MS)),
+            item(
+                "logs",
+                Modelled,
+                LOG.of(commands * SLICE_LINE
+                    + runs * (INDEX_LINE + PUBLISH_LINE + VIEW_LINE * self.views)),
+            ),
+            item(
+                "log of events",
+                Modelled,
+                commands * (WRITE.of(COMMAND_WRITE) + READ.of(COMMAND_READ)),
+            ),
+            item(
+                "index",
+                Counted,
+                commands * (WRITE.of(INDEX_WRITE_EVENT) + READ.of(INDEX_READ_EVENT))
+                    + runs * WRITE.of(INDEX_WRITE_PAGE),
+            ),
+            item("index-events", Modelled, runs * lambda(512.0, INDEX_MS + more)),
+            item(
+                "bus and publish-events",
+                Modelled,
+                BUS.of(commands) + runs * lambda(256.0, PUBLISH_MS + more),
+            ),
+            item(
+                "views",
+                Counted,
+                runs * (READ.of(view_reads) + WRITE.of(view_writes))
+                    + commands * touched * (READ.of(ROW_READ) + WRITE.of(ROW_WRITE)),
+            ),
+            item("project-views", Modelled, views * runs * lambda(512.0, VIEWS_MS + more)),
+            item(
+                "notifications of reactors",
+                Modelled,
+                runs * lanes * (BUS.of(1.0) + lambda(256.0, NOTIFY_MS))
+                    + runs * self.lanes * (READ.of(LANES_READ) + lambda(512.0, LANES_MS)),
+            ),
+            item("storage of one month's events", Modelled, STORAGE.of(commands * STORED)),
+        ]
+    }
+}
+
+struct Template<'a>(&'a Value);
+
+impl Template<'_> {
+    fn facts(&self) -> Facts {
+        let mut facts = Facts::default();
+        let resources = self.0["Resources"].as_object();
+        let resources = resources.into_iter().flatten().map(|(_, resource)| resource);
+        for resource in resources.filter(|it| self.is_on(&it["Condition"])) {
+            let properties = &resource["Properties"];
+            match resource["Type"].as_str().unwrap_or_default() {
+                "AWS::CloudWatch::Alarm" => {
+                    let metrics = properties["Metrics"].as_array();
+                    let read = |all: &Vec<Value>| {
+                        all.iter().filter(|one| one["MetricStat"].is_object()).count()
+                    };
+                    facts.alarm_metrics += metrics.map_or(1.0, |all| count(read(all)));
+                }
+                "AWS::CloudWatch::Dashboard" => facts.dashboards += 1.0,
+                "AWS::Serverless::StateMachine" => facts.machine_runs += runs(properties),
+                "AWS::Serverless::Function" => {
+                    let default = &self.0["Globals"]["Function"]["MemorySize"];
+                    let memory = properties["MemorySize"].as_f64().or(default.as_f64());
+                    let runs = runs(properties);
+                    facts.runs += runs;
+                    facts.compute += runs * compute(memory.unwrap_or(128.0), IDLE_MS);
+                    if !properties["Events"]["Notified"].is_null() {
+                        facts.lanes += 1.0;
+                        facts.lane_runs += runs;
+                    }
+                    let polls = events(properties).any(|event| event["Type"] == "SQS");
+                    facts.queues += if polls { 1.0 } else { 0.0 };
+                }
+                _ => {}
+            }
+        }
+        facts
+    }
+
+    /// Whether a condition holds with the defaults of the parameters. One that is not understood does.
+    fn is_on(&self, condition: &Value) -> bool {
+        if let Some(name) = condition.as_str() {
+            return self.is_on(&self.0["Conditions"][name]);
+        }
+        let value = |of: &Value| match of["!Ref"].as_str() {
+            Some(name) => text(&self.0["Parameters"][name]["Default"]),
+            None => text(of),
+        };
+        if let Some([a, b]) = condition["!Equals"].as_array().map(Vec::as_slice) {
+            return value(a) == value(b);
+        }
+        if let Some([of]) = condition["!Not"].as_array().map(Vec::as_slice) {
+            return !self.is_on(of);
+        }
+        let all = condition["!And"].as_array().into_iter().flatten();
+        all.into_iter().all(|of| self.is_on(&of["Condition"]))
+    }
+}
+
+fn text(of: &Value) -> String {
+    of.as_str().map_or_else(|| of.to_string(), str::to_owned)
+}
+
+fn events(properties: &Value) -> impl Iterator<Item = &Value> {
+    properties["Events"].as_object().into_iter().flatten().map(|(_, event)| event)
+}
+
+/// Runs a month, on schedules of the form `rate(10 minutes)`.
+fn runs(properties: &Value) -> f64 {
+    let of = events(properties).filter_map(|event| {
+        let rate = event["Properties"]["ScheduleExpression"].as_str()?.strip_prefix("rate(")?;
+        let (every, unit) = rate.strip_suffix(')')?.split_once(' ')?;
+        let minutes = match unit.trim_end_matches('s') {
+            "minute" => 1.0,
+            "hour" => 60.0,
+            "day" => 24.0 * 60.0,
+            _ => return None,
+        };
+        Some(MINUTES / (every.parse::<f64>().ok()? * minutes))
+    });
+    of.sum()
+}
+
+/// Dollars as people write them.
+#[must_use]
+pub fn dollars(of: f64) -> String {
+    let whole = format!("{:.0}", of);
+    match whole.len() {
+        0..=2 => format!("{of:.2}"),
+        3 => whole,
+        len => {
+            let digits = whole.chars().enumerate();
+            digits
+                .flat_map(|(n, digit)| {
+                    let comma = n > 0 && (len - n).is_multiple_of(3);
+                    comma.then_some(',').into_iter().chain([digit])
+                })
+                .collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_condition_holds_by_the_defaults_of_its_parameters() {
+        let yaml = "
+Parameters: { Url: { Default: \"\" }, Show: { Default: \"true\" }, Many: { Default: 0 } }
+Conditions:
+  HasUrl: !Not [!Equals [!Ref Url, \"\"]]
+  Shows: !Equals [!Ref Show, \"true\"]
+  HasMany: !Not [!Equals [!Ref Many, 0]]
+  Both: !And [Condition: Shows, Condition: HasUrl]
+  Shown: !And [Condition: Shows]
+";
+        let template: serde_yaml_ng::Value = serde_yaml_ng::from_str(yaml).expect("YAML");
+        let template = serde_json::to_value(template).expect("JSON");
+        let holds = |name: &str| Template(&template).is_on(&name.into());
+        let all = ["HasUrl", "Shows", "HasMany", "Both", "Shown"].map(holds);
+        assert_eq!(all, [false, true, false, false, true]);
+        assert!(Template(&template).is_on(&Value::Null), "a resource without a condition");
+    }
+
+    #[test]
+    fn dollars_are_written_with_cents_up_to_a_hundred() {
+        for (of, written) in [
+            (0.004, "0.00"),
+            (2.376, "2.38"),
+            (99.99, "100"),
+            (812.4, "812"),
+            (27_812.0, "27,812"),
+            (1_234_567.8, "1,234,568"),
+        ] {
+            assert_eq!(dollars(of), written);
+        }
+    }
+}
