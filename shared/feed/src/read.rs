@@ -48,6 +48,7 @@ impl Index {
         tokio::spawn(async move {
             let closed = sender.clone();
             tokio::select! {
+                biased; // a reader that has gone asks for nothing more
                 () = closed.closed() => {}
                 () = send(&index, from, until, &sender) => {}
             }
