@@ -1,7 +1,6 @@
 //! The checkpoints of named readers, in the table of the views.
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::operation::scan::builders::ScanInputBuilder;
 use aws_sdk_dynamodb::types::{
     AttributeValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
@@ -13,12 +12,12 @@ use crate::error::{FeedError, failed};
 use crate::item::{CHECKPOINT, number, text};
 
 /// Partition key of the table of views.
-const VIEW: &str = "view";
+pub(crate) const VIEW: &str = "view";
 /// Sort key of the table of views.
-const ID: &str = "id";
-const READER: &str = "$ReaderCheckpoint-";
-const READER_ID: &str = "CHECKPOINT";
-const UPDATED_AT: &str = "updatedAt";
+pub(crate) const ID: &str = "id";
+pub(crate) const READER: &str = "$ReaderCheckpoint-";
+pub(crate) const READER_ID: &str = "CHECKPOINT";
+pub(crate) const UPDATED_AT: &str = "updatedAt";
 
 /// The part of the next entry that a reader has done.
 const PART: &str = "part";
@@ -50,23 +49,12 @@ enum Moved {
     },
 }
 
-/// A named reader of the index.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reader {
-    /// Its name.
-    pub name: String,
-    /// The checkpoint after the entries that it is done with.
-    pub checkpoint: Checkpoint,
-    /// When it reached the checkpoint: RFC 3339, UTC.
-    pub updated_at: String,
-}
-
 /// The checkpoints of named readers, in the table of the views. That table has no stream, so moving a reader causes no
 /// further work.
 #[derive(Clone, Debug)]
 pub struct Checkpoints {
-    table: Table,
-    clock: Clock,
+    pub(crate) table: Table,
+    pub(crate) clock: Clock,
 }
 
 impl Checkpoints {
@@ -83,54 +71,25 @@ impl Checkpoints {
         self.table.meter()
     }
 
-    /// The checkpoint of a reader; `None` before its first. A strong read.
+    /// The reader's own checkpoint; `None` before its first. A strong read.
     ///
     /// # Errors
     /// A request that fails for good or too often.
     pub async fn load(&self, reader: &str) -> Result<Option<Checkpoint>, FeedError> {
-        Ok(self.reader(reader).await?.map(|reader| reader.checkpoint))
+        Ok(self.reached(reader).await?.checkpoint)
     }
 
-    /// How far a reader has come, within an entry too. A strong read.
+    /// How far a reader has come by itself, within an entry too. A strong read.
     ///
     /// # Errors
     /// A request that fails for good or too often.
     pub async fn reached(&self, reader: &str) -> Result<Reached, FeedError> {
-        reached(self.item(reader).await?.as_ref())
+        reached(self.item(key(reader)).await?.as_ref())
     }
 
-    /// A reader with the time of its checkpoint; `None` before its first checkpoint. A strong read.
-    ///
-    /// # Errors
-    /// A request that fails for good or too often.
-    pub async fn reader(&self, reader: &str) -> Result<Option<Reader>, FeedError> {
-        self.item(reader).await?.as_ref().map(reader_of).transpose()
-    }
-
-    async fn item(&self, reader: &str) -> Result<Option<Item>, FeedError> {
-        let get = || self.table.get(key(reader), true);
+    pub(crate) async fn item(&self, key: Item) -> Result<Option<Item>, FeedError> {
+        let get = || self.table.get(key.clone(), true);
         Retry::default().run(get).await.map_err(failed("reading a checkpoint"))
-    }
-
-    /// Every reader, in no order, for people. It reads (and pays for) the whole table.
-    ///
-    /// # Errors
-    /// A request that fails for good or too often.
-    pub async fn readers(&self) -> Result<Vec<Reader>, FeedError> {
-        let mut readers = Vec::new();
-        let mut start = None;
-        loop {
-            let scan =
-                || self.table.scan(|scan| of_readers(scan).set_exclusive_start_key(start.clone()));
-            let page = Retry::default().run(scan).await.map_err(failed("reading checkpoints"))?;
-            for item in page.items() {
-                readers.push(reader_of(item)?);
-            }
-            start = page.last_evaluated_key;
-            if start.is_none() {
-                return Ok(readers);
-            }
-        }
     }
 
     /// Moves a reader that is at `from`.
@@ -161,7 +120,7 @@ impl Checkpoints {
     /// for good or too often.
     pub async fn set(&self, reader: &str, to: Checkpoint) -> Result<(), FeedError> {
         loop {
-            let item = self.item(reader).await?;
+            let item = self.item(key(reader)).await?;
             let from = reached(item.as_ref())?;
             let mut update = self.update(reader, &from, &to.into());
             // A reader that comes back to the same place does so at another time.
@@ -251,15 +210,7 @@ impl Checkpoints {
     }
 }
 
-fn of_readers(scan: ScanInputBuilder) -> ScanInputBuilder {
-    scan.filter_expression("#id = :id AND begins_with(#view, :reader)")
-        .expression_attribute_names("#id", ID)
-        .expression_attribute_names("#view", VIEW)
-        .expression_attribute_values(":id", text(READER_ID))
-        .expression_attribute_values(":reader", text(READER))
-}
-
-fn key(reader: &str) -> Item {
+pub(crate) fn key(reader: &str) -> Item {
     let view = text(format!("{READER}{reader}"));
     Item::from([(VIEW.to_owned(), view), (ID.to_owned(), text(READER_ID))])
 }
@@ -270,18 +221,12 @@ fn reached(item: Option<&Item>) -> Result<Reached, FeedError> {
     Ok(Reached { checkpoint: Some(checkpoint_of(item)?), part })
 }
 
-fn reader_of(item: &Item) -> Result<Reader, FeedError> {
-    let value = |name| item.get(name).and_then(|value| value.as_s().ok()).cloned();
-    let view = value(VIEW).unwrap_or_default();
-    let name = view.strip_prefix(READER).unwrap_or(&view).to_owned();
-    let updated_at = value(UPDATED_AT).unwrap_or_default();
-    Ok(Reader { name, checkpoint: checkpoint_of(item)?, updated_at })
+pub(crate) fn text_of(item: &Item, name: &str) -> String {
+    item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default()
 }
 
-fn checkpoint_of(item: &Item) -> Result<Checkpoint, FeedError> {
+pub(crate) fn checkpoint_of(item: &Item) -> Result<Checkpoint, FeedError> {
     let checkpoint = item.get(CHECKPOINT).and_then(|value| value.as_n().ok()?.parse().ok());
-    checkpoint.ok_or_else(|| {
-        let reader = item.get(VIEW).and_then(|view| view.as_s().ok()).cloned();
-        FeedError::Malformed { item: reader.unwrap_or_default(), problem: CHECKPOINT }
-    })
+    let malformed = || FeedError::Malformed { item: text_of(item, VIEW), problem: CHECKPOINT };
+    checkpoint.ok_or_else(malformed)
 }

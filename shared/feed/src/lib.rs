@@ -39,6 +39,7 @@ mod partition;
 mod read;
 mod round;
 mod settle;
+mod together;
 mod verify;
 
 /// The names of the key attributes of the index table.
@@ -49,7 +50,7 @@ pub mod attributes {
 pub use checkpoint::{
     Checkpoint, CheckpointError, EPOCH_ENTRIES_MAX, EpochEntries, EpochEntriesError,
 };
-pub use checkpoints::{Checkpoints, Reached, Reader};
+pub use checkpoints::{Checkpoints, Reached};
 pub use entry::Entry;
 pub use error::{FeedError, IndexError};
 pub use filter::Filter;
@@ -59,4 +60,5 @@ pub use layout::table_layout;
 pub use page::{GROUP_PARTITIONS_MAX, PAGE_BYTES_MAX};
 pub use partition::{Notification, Partition};
 pub use ringfence_log::{EntryError, Sources, news::StreamError};
+pub use together::{Reader, Together};
 pub use verify::{CompareStage, IndexDefect, IndexReport, OnProgress, VerifyError};

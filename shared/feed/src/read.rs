@@ -2,7 +2,7 @@
 //!
 //! Pages never change, and a page is taken only if it begins where the one before it ends. So a replica's answer is as
 //! good as any other. If it lacks a page, there is a hole or an end. Only then a strong read follows, at twice the
-//! price.
+//! price. Where the reader's first page begins is looked for only if no page begins at its checkpoint.
 
 use std::time::Duration;
 
@@ -48,6 +48,7 @@ impl Index {
         tokio::spawn(async move {
             let closed = sender.clone();
             tokio::select! {
+                biased; // a reader that has gone asks for nothing more
                 () = closed.closed() => {}
                 () = send(&index, from, until, &sender) => {}
             }
@@ -112,10 +113,9 @@ pub(crate) fn entries(
 
 /// Sends answers until the end, until an error, or until the reader has gone.
 async fn send(index: &Index, from: Checkpoint, until: Until, sender: &Sender<Pages>) {
-    let mut place = match Place::find(index, from).await {
-        Ok(place) => place,
-        Err(error) => return drop(sender.send(Err(error)).await),
-    };
+    let mut place = Place::of(from);
+    // A page begins there, or the place was looked for.
+    let mut is_found = place.i == 0;
     let (mut strong, mut pause, mut holes) = (false, PAUSE_FIRST, 0);
     let pause_max = if until == Until::Watched { PAUSE_WATCHED_MAX } else { PAUSE_MAX };
     loop {
@@ -125,8 +125,12 @@ async fn send(index: &Index, from: Checkpoint, until: Until, sender: &Sender<Pag
                 if sender.send(Ok(pages)).await.is_err() {
                     return;
                 }
-                (strong, pause, holes) = (false, PAUSE_FIRST, 0);
+                (is_found, strong, pause, holes) = (true, false, PAUSE_FIRST, 0);
             }
+            Ok(Answer::End | Answer::Hole) if !is_found => match Place::find(index, from).await {
+                Ok(found) => (is_found, strong, place) = (true, found == place, found),
+                Err(error) => return drop(sender.send(Err(error)).await),
+            },
             Ok(Answer::End | Answer::Hole) if !strong => strong = true,
             Ok(Answer::End) if until == Until::Present => return,
             Ok(Answer::Hole) if holes == HOLES_MAX => {
@@ -172,6 +176,7 @@ pub(crate) async fn last_page_of(
 }
 
 /// Where the next page begins, and how many of its entries were read before.
+#[derive(PartialEq)]
 struct Place {
     epoch: u64,
     i: u64,
@@ -179,18 +184,21 @@ struct Place {
 }
 
 impl Place {
-    /// The place of a checkpoint. It may lie within a page, or at the end of an epoch with fewer entries
+    /// The place of a checkpoint at which a page begins. Most do, because a page is written at the end.
+    fn of(from: Checkpoint) -> Self {
+        let (epoch, i) = from.place();
+        Self { epoch, i, skip: 0 }
+    }
+
+    /// The place of any checkpoint. It may lie within a page, or at the end of an epoch with fewer entries
     /// than [`EPOCH_ENTRIES_MAX`].
     async fn find(index: &Index, from: Checkpoint) -> Result<Self, FeedError> {
         let (epoch, offset) = from.place();
-        if offset == 0 {
-            return Ok(Self { epoch, i: 0, skip: 0 });
-        }
         let (what, retry) = ("finding a checkpoint", Retry::default());
         Ok(match last_page_of(index, epoch, offset, what, retry).await? {
             Some(page) if page.n() > offset => Self { epoch, i: page.i, skip: offset - page.i },
             Some(page) if page.sealed => Self { epoch: epoch + 1, i: 0, skip: 0 },
-            _ => Self { epoch, i: offset, skip: 0 },
+            _ => Self::of(from),
         })
     }
 

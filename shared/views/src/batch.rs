@@ -1,5 +1,6 @@
 //! Batches: how many events go into one transaction, and how they change the rows.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ringfence_core::{Catalogs, Current, CurrentError, chain};
@@ -12,10 +13,11 @@ use crate::view::Definition;
 
 /// Actions in one transaction.
 pub const ACTIONS_MAX: usize = 100;
-/// Rows in one transaction, besides the checkpoint and the count of parked rows. An event that touches more rows
-/// changes them in several transactions. Each transaction but the last keeps the id of its last row beside the
-/// checkpoint, so that the event counts once in each row, even if the run breaks off between them.
-pub const ROWS_MAX: usize = ACTIONS_MAX - 2;
+/// Rows in one transaction, besides the checkpoint, the count of parked rows, and the item of the views that move
+/// together. An event that touches more rows changes them in several transactions. Each transaction but the last keeps
+/// the id of its last row beside the checkpoint, so that the event counts once in each row, even if the run breaks off
+/// between them.
+pub const ROWS_MAX: usize = ACTIONS_MAX - 3;
 /// Events in one transaction that touch rows.
 pub const EVENTS_MAX: usize = 200;
 /// Bytes of memory for the events of a batch, and as many for its rows as they were: all views run at
@@ -25,7 +27,7 @@ pub const HELD_BYTES_MAX: usize = 8_000_000;
 pub const BATCH_BYTES_MAX: usize = 3_500_000;
 /// After this many events that touch no row, the checkpoint is written all the same. So they are not all read again
 /// after a crash.
-const ENTRIES_MAX: usize = 1_000;
+pub(crate) const ENTRIES_MAX: usize = 1_000;
 
 /// An entry of the index and the rows that it touches.
 #[derive(Debug)]
@@ -49,7 +51,18 @@ impl Touched {
         catalogs: &Catalogs,
         entry: Result<Entry, FeedError>,
     ) -> Result<Self, ViewError> {
-        let (Entry { checkpoint, event }, undecodable) = Entry::or_known(entry)?;
+        let (entry, undecodable) = Entry::or_known(entry)?;
+        Self::of(view, catalogs, Cow::Owned(entry), undecodable.as_deref())
+    }
+
+    /// The same of an entry that was read. The event is copied only if the view reads it.
+    pub(crate) fn of(
+        view: &Definition,
+        catalogs: &Catalogs,
+        entry: Cow<'_, Entry>,
+        undecodable: Option<&str>,
+    ) -> Result<Self, ViewError> {
+        let checkpoint = entry.checkpoint;
         let untouched = |unread| Self {
             checkpoint,
             event: None,
@@ -58,12 +71,13 @@ impl Touched {
             unread,
             held: 0,
         };
-        if !view.reads(&event) {
+        if !view.reads(&entry.event) {
             return Ok(untouched(None));
         }
+        let event = entry.into_owned().event;
         let id = event.id();
         if let Some(why) = undecodable {
-            return Ok(untouched(Some(fold::unread(id, &why))));
+            return Ok(untouched(Some(fold::unread(id, why))));
         }
         let event = match catalogs.current(event) {
             Ok(event) => event,
@@ -100,6 +114,11 @@ impl Touched {
 
     pub(crate) fn rows(&self) -> &BTreeSet<String> {
         &self.rows
+    }
+
+    /// The memory for the event's data, in bytes, if it touches rows.
+    pub(crate) fn held(&self) -> usize {
+        self.held
     }
 
     /// Why the event can't be read.
@@ -185,6 +204,11 @@ impl Batch {
             self.written = self.written.max(written);
             self.touched.push_back(next);
         }
+    }
+
+    /// Notes that no later entry up to this checkpoint touches a row.
+    pub(crate) fn reaches(&mut self, end: Checkpoint) {
+        self.end = self.end.max(Some(end));
     }
 
     /// How many entries are read and not yet written.

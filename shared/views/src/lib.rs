@@ -7,6 +7,8 @@
 //!
 //! [`fold`] folds events into rows in memory, for programs that have events and no tables.
 //!
+//! Views that are current move together: one reading of the index and one checkpoint for all that an event does not touch.
+//!
 //! A row that can't be written is parked: the view goes on with the others, and the row is folded again when an
 //! operator asks for it. An event that can't be read is parked in the same way.
 //!
@@ -40,6 +42,7 @@ mod rebuild;
 mod registry;
 mod row;
 mod standing;
+mod together;
 mod unread;
 mod view;
 

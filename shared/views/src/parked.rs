@@ -137,6 +137,9 @@ impl Projector {
                         if more != 0 {
                             actions.push(self.table.count_parked(view.name, live, more));
                         }
+                        if more > 0 {
+                            actions.push(self.checkpoints.leave(&reader));
+                        }
                         if !self.table.transact("folding a row again", actions, &token).await? {
                             if self.checkpoints.reached(&reader).await? != reached {
                                 break;

@@ -61,6 +61,8 @@ pub struct Ran {
 pub(crate) struct Work<'a> {
     pub(crate) view: &'a Definition,
     pub(crate) generation: Generation,
+    /// Whether rows may be parked. A view with parked rows does not move together with others.
+    pub(crate) parks: bool,
     pub(crate) report: &'a (dyn Fn(&Ran) + Send + Sync),
 }
 
@@ -148,7 +150,7 @@ impl Projector {
         time: Duration,
         ran: &mut Ran,
     ) -> Result<(), ViewError> {
-        let work = Work { view, generation, report: &|_| {} };
+        let work = Work { view, generation, parks: true, report: &|_| {} };
         // A request that is cut off may have taken effect: the checkpoint shows it.
         tokio::time::timeout(time, self.follow(&work, ran)).await.unwrap_or(Ok(()))
     }
@@ -223,8 +225,9 @@ impl Projector {
         }
     }
 
-    /// Writes a batch, in as many transactions as it needs. Returns false if another projector was first.
-    async fn write(
+    /// Writes a batch, in as many transactions as it needs. Returns false if another projector was first, or a row would
+    /// have to be parked that may not.
+    pub(crate) async fn write(
         &self,
         work: &Work<'_>,
         reader: &str,
@@ -246,9 +249,13 @@ impl Projector {
                 let parked: Vec<_> = writes.iter().filter_map(Write::parked).collect();
                 let mut actions = vec![self.checkpoints.action(reader, &batch.from, &to)];
                 if !parked.is_empty() {
+                    if !work.parks {
+                        return Ok(false);
+                    }
                     let (view, more) =
                         (work.view.name, parked.len().try_into().unwrap_or(i64::MAX));
                     actions.push(self.table.count_parked(view, work.generation, more));
+                    actions.push(self.checkpoints.leave(reader));
                 }
                 let (table, shards) = (self.table.0.name(), work.view.shards);
                 let writes = writes.into_iter();

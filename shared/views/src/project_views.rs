@@ -1,8 +1,10 @@
 //! project-views: folds new events into the rows of all views.
 //!
-//! The index's stream only notifies: each view reads the index from its own checkpoint. A view that fails does not stop
-//! the others. But then the invocation fails as a whole, so that Lambda delivers the notification again.
+//! The index's stream only notifies. Views that are current read the index once, from the checkpoint that they have in
+//! common; each other view reads it from its own checkpoint. A view that fails does not stop the others. But then the
+//! invocation fails as a whole, so that Lambda delivers the notification again.
 
+mod report;
 mod round;
 
 use std::time::Duration;
@@ -11,7 +13,7 @@ use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::Clock;
 use ringfence_core::Catalogs;
 use ringfence_feed::{Index, Sources};
-use ringfence_lambda::{Call, LogLine, Service, Variables};
+use ringfence_lambda::{Call, Service, Variables};
 use serde_json::Value;
 
 use crate::project::Projector;
@@ -37,8 +39,8 @@ pub struct ProjectViews {
 }
 
 impl Service for ProjectViews {
-    const NAME: &'static str = "project-views";
-    // The lag takes a read of the index for each view.
+    const NAME: &'static str = round::NAME;
+    // The lag takes a read of the index for each view that is behind.
     const ANSWER_TIME: Duration = Duration::from_secs(5);
     const TIME_DEFAULT: Duration = Duration::from_secs(20);
     type Of = Folded;
@@ -61,7 +63,7 @@ impl Service for ProjectViews {
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
         let (projector, clock) = (&self.projector, &self.clock);
         let round = run_views(projector, &self.views, call.time, clock, &call.request_id).await;
-        round.lines.iter().for_each(LogLine::write);
+        round.line.write();
         if round.unfinished.is_empty() {
             return Ok(Value::Null);
         }

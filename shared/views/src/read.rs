@@ -16,7 +16,8 @@ use crate::{Definition, Generation, Registered, ViewError};
 /// An answer waits only for an event at most this many slots after the last indexed one of its partition. A command
 /// appends fewer events, and in the longest wait about as many of one partition are indexed.
 pub const WAIT_SLOTS_MAX: u64 = 1_000;
-/// The most looks of an answer that waits; each takes two strong reads, or three of a view that is being built.
+/// The most looks of an answer that waits. Each takes at most two strong reads, the first one four, and each three of a
+/// view that is being built.
 pub const LOOKS_MAX: u32 = 24;
 /// The first looks are at most 200 ms apart. They take about a second, in which nearly every event comes.
 const LOOKS_FAST: u32 = 10;
@@ -254,16 +255,21 @@ impl ViewReader {
         }
         let retry = Retry::default().within(wait.map_or(Duration::ZERO, |wait| wait.most));
         let mut until = None;
+        // The generation, once one is served.
+        let mut served = None;
         let mut look = 0;
         loop {
             look += 1;
-            let (live, due) = match self.table.registered(view, wait.is_some()).await? {
-                Some(registered) => (registered.into(), registered.until),
-                // No projector has run it yet.
-                None => {
-                    let live = Live { generation: FIRST, since: Checkpoint::START };
-                    (live, Some(self.index.end().await?))
-                }
+            let (live, due) = match served {
+                Some(live) => (live, None),
+                None => match self.table.registered(view, wait.is_some()).await? {
+                    Some(registered) => (registered.into(), registered.until),
+                    // No projector has run it yet.
+                    None => {
+                        let live = Live { generation: FIRST, since: Checkpoint::START };
+                        (live, Some(self.index.end().await?))
+                    }
+                },
             };
             if let (Some(Wait { partition, slot, .. }), None) = (wait, until) {
                 let last = self.index.last_of(partition).await?;
@@ -273,12 +279,22 @@ impl ViewReader {
                     return Ok(ViewRead::Ahead { last });
                 }
             }
-            let at = match due.max(until) {
+            let reader = partition(view, live.generation);
+            let own = match due.max(until) {
                 None => None,
-                Some(_) => self.checkpoints.load(&partition(view, live.generation)).await?,
+                Some(_) => self.checkpoints.load(&reader).await?,
             };
             // The checkpoint of a generation that is no longer served says nothing about its rows.
-            let at = at.filter(|at| *at != retired());
+            let is_retired = own == Some(retired());
+            served = Some(live).filter(|_| due.is_none() && !is_retired);
+            let own = own.filter(|_| !is_retired);
+            let at = match until {
+                // The event may be none of the view's.
+                Some(until) if due.is_none() && !is_retired && own.unwrap_or_default() < until => {
+                    self.checkpoints.together().await?.beyond(&reader, own).or(own)
+                }
+                _ => own,
+            };
             let shows = |place| at.unwrap_or_default() >= place;
             let left = match (due, until) {
                 (Some(due), _) if !shows(due) => {

@@ -43,7 +43,10 @@ impl Projector {
                 }
                 Registered { live, building: None, .. } if begun.is_some() => return Ok(live),
                 Registered { live, building: None, .. } => {
-                    self.table.begin(view.name, live).await?;
+                    let mut actions = vec![self.table.begin(view.name, live)];
+                    actions.extend(self.checkpoints.leave_here(&partition(view.name, live)).await?);
+                    let token = self.clock.uuid().to_string();
+                    self.table.transact("beginning a generation", actions, &token).await?;
                 }
                 Registered { live, building: Some(next), .. } => {
                     let generation = *begun.get_or_insert(next);
@@ -55,7 +58,7 @@ impl Projector {
                             report(Step::Built(next, checkpoint));
                         }
                     };
-                    let work = Work { view, generation: next, report: &built };
+                    let work = Work { view, generation: next, parks: true, report: &built };
                     self.follow(&work, &mut Ran::default()).await?;
                     if self.flip(view, live, next).await? {
                         report(Step::Flipped(next));

@@ -1,7 +1,9 @@
 //! Which generation of a view is served, which is being built, and which has rows to delete.
 
 use aws_sdk_dynamodb::types::builders::UpdateBuilder;
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, TransactWriteItem, Update};
+use aws_sdk_dynamodb::types::{
+    AttributeValue, ConditionCheck, ReturnValue, TransactWriteItem, Update,
+};
 use ringfence_aws::{Failure, GaveUp, Item, Retry};
 use ringfence_feed::Checkpoint;
 
@@ -161,15 +163,40 @@ impl ViewTable {
         TransactWriteItem::builder().update(update).build()
     }
 
-    /// Begins the generation after the live one, unless one is begun already.
-    pub(crate) async fn begin(&self, view: &str, live: Generation) -> Result<bool, ViewError> {
+    /// The action that begins the generation after the live one, unless one is begun already.
+    pub(crate) fn begin(&self, view: &str, live: Generation) -> TransactWriteItem {
         let update = update(self, view, "SET #building = :next")
             .condition_expression("#live = :live AND attribute_not_exists(#building)")
             .expression_attribute_names("#live", LIVE)
             .expression_attribute_names("#building", BUILDING)
             .expression_attribute_values(":live", number(live))
             .expression_attribute_values(":next", number(Generation(live.0 + 1)));
-        Ok(self.change(update).await?.is_some())
+        let update = update.build().expect("table, key and expression are set");
+        TransactWriteItem::builder().update(update).build()
+    }
+
+    /// The action that checks that a generation may move together with others: it is served, no other one is being built,
+    /// and nothing of it is parked.
+    pub(crate) fn is_current(&self, view: &str, live: Generation) -> TransactWriteItem {
+        let none = |count| format!("(attribute_not_exists({count}) OR {count} = :zero)");
+        let condition = format!(
+            "#live = :live AND attribute_not_exists(#building) AND attribute_not_exists(#until) AND {} AND {}",
+            none("#parked"),
+            none("#events"),
+        );
+        let check = ConditionCheck::builder()
+            .table_name(self.0.name())
+            .set_key(Some(key(&partition(view), REGISTRY)))
+            .condition_expression(condition)
+            .expression_attribute_names("#live", LIVE)
+            .expression_attribute_names("#building", BUILDING)
+            .expression_attribute_names("#until", UNTIL)
+            .expression_attribute_names("#parked", parked(live))
+            .expression_attribute_names("#events", parked_events(live))
+            .expression_attribute_values(":live", number(live))
+            .expression_attribute_values(":zero", number(0));
+        let check = check.build().expect("table, key and condition are set");
+        TransactWriteItem::builder().condition_check(check).build()
     }
 
     /// The action that serves `next` in place of `live`, whose rows can then go. `next` has reached the checkpoint

@@ -105,6 +105,12 @@ pub(crate) fn partition(view: &str, generation: Generation) -> String {
     format!("{view}#{generation}")
 }
 
+/// The view and the generation of a reader.
+pub(crate) fn of_partition(reader: &str) -> Option<(&str, Generation)> {
+    let (view, generation) = reader.split_once('#')?;
+    Some((view, Generation(generation.parse().ok()?)))
+}
+
 /// The key of a shard of the rows that have a time.
 pub(crate) fn due_in(rows: &str, shard: u32) -> String {
     format!("{rows}#{shard}")

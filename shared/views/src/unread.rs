@@ -63,6 +63,7 @@ impl Projector {
             let write = write(at, None, Becomes::Parked(unread.clone()));
             let events = events_of(view, work.generation);
             actions.push(self.table.count_parked_events(view, work.generation, 1));
+            actions.push(self.checkpoints.leave(reader));
             actions.push(write.action(self.table.0.name(), &events, at, None));
         }
         let token = self.clock.uuid().to_string();

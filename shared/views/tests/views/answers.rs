@@ -192,9 +192,9 @@ async fn a_parked_row_is_a_problem_in_its_place_and_an_alarm() {
     )
     .await;
     assert!(round.unfinished.is_empty(), "no further notification is needed: {round:?}");
-    let line = &round.lines[0].json;
+    let line = &round.line.json;
     assert_eq!((&line["level"], &line["rows_parked"]), (&json!("ERROR"), &json!(1)));
-    let named = &line["parked"][0];
+    let named = &line["views"][0]["parked"][0];
     assert_eq!((&named["row"], &named["event"]), (&json!("b"), &json!(event)));
     assert!(named["cause"].as_str().unwrap().starts_with("the row: 400"), "{line}");
     let of_all = &line["_aws"]["CloudWatchMetrics"][0];
@@ -229,7 +229,7 @@ async fn a_parked_row_is_a_problem_in_its_place_and_an_alarm() {
             "r-1",
         )
         .await;
-        let line = &round.lines[0].json;
+        let line = &round.line.json;
         assert_eq!((&line["rows_parked"], &line["level"]), (&json!(rows), &json!("INFO")));
         world.projector().retry(&view(), &|_| {}).await.unwrap();
     }

@@ -14,6 +14,7 @@ mod parked;
 mod readers;
 mod rebuilds;
 mod rounds;
+mod together;
 mod unread;
 mod versions;
 mod weather;

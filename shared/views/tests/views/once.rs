@@ -222,7 +222,6 @@ async fn an_event_costs_a_read_and_a_write_of_its_row_and_a_write_of_the_checkpo
     projector.run(&view(), FIRST, LONG, &mut ran).await.unwrap();
     let expected = [
         ("GetItem", 1.0),            // the checkpoint
-        ("Query", 1.0),              // the page that it is in
         ("Query", 0.5),              // the new page
         ("BatchGetItem", 1.0),       // the row
         ("TransactWriteItems", 4.0), // row and checkpoint

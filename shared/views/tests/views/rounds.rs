@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use ringfence_aws::wire::Fault;
-use ringfence_lambda::LogLine;
 use ringfence_views::{Definition, View};
 use serde_json::json;
 
@@ -11,10 +10,10 @@ use crate::notes::{Consumed, Notes, Row, catalog, noted, poison, view};
 use crate::world::{FIRST, LONG, World};
 
 /// The same rows under another name, by a fold that never sees the poison.
-struct Others;
+pub(crate) struct Others;
 
 #[derive(ringfence_core::Reads)]
-enum Wipes {
+pub(crate) enum Wipes {
     Wiped { rows: Vec<String> },
 }
 
@@ -63,21 +62,22 @@ async fn a_view_that_fails_fails_the_round_but_neither_stops_nor_delays_others()
     assert_eq!(round.unfinished.len(), 1);
     let why = "notes: view notes: 100 events are parked, the limit, and event noteId:n1/102 can't be read either;";
     assert!(round.unfinished[0].starts_with(why), "{round:?}");
-    let [LogLine { json: notes, .. }, LogLine { json: others, .. }] = &round.lines[..] else {
-        panic!("{round:?}")
-    };
-    assert_eq!((&notes["rows_parked"], &others["rows_parked"]), (&json!(100), &json!(0)));
-    assert_eq!(notes["parked"][99]["event"], "noteId:n1/101");
-    for (line, expected) in [
-        (notes, json!(["notes", "failed", "ERROR", 3, notes["view_lag"]])),
-        (others, json!(["others", "present", "INFO", 0, 0])),
-    ] {
-        let names = ["view", "outcome", "level", "events_behind", "view_lag"];
-        let found: Vec<_> = names.iter().map(|name| line[name].clone()).collect();
+    let line = &round.line.json;
+    let names = ["message", "outcome", "level", "furthest_behind", "rows_parked"];
+    let found: Vec<_> = names.iter().map(|name| line[name].clone()).collect();
+    assert_eq!(json!(found), json!(["views failed", "failed", "ERROR", "notes", 100]));
+    let metrics = line["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap();
+    assert_eq!(metrics.len(), 2);
+    assert!(metrics.iter().all(|metric| line[metric["Name"].as_str().unwrap()].is_number()));
+    assert_eq!(line["_aws"]["CloudWatchMetrics"][0]["Dimensions"], json!([[]]));
+    let [notes, others] = &line["views"].as_array().unwrap()[..] else { panic!("{round:?}") };
+    assert_eq!(notes["parked"].as_array().unwrap().len(), 10, "it does not name a hundred");
+    for (figures, expected) in
+        [(notes, json!(["notes", "failed", 3, 100])), (others, json!(["others", "present", 0, 0]))]
+    {
+        let names = ["view", "outcome", "events_behind", "rows_parked"];
+        let found: Vec<_> = names.iter().map(|name| figures[name].clone()).collect();
         assert_eq!(json!(found), expected);
-        let metrics = line["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap();
-        assert!(metrics.iter().all(|metric| line[metric["Name"].as_str().unwrap()].is_number()));
-        assert_eq!(line["_aws"]["CloudWatchMetrics"][0]["Dimensions"], json!([[]]));
     }
 }
 
@@ -116,11 +116,11 @@ async fn a_generation_that_is_being_built_is_kept_current_without_a_lag_of_its_o
     let round =
         ringfence_views::project_views::run_views(&projector, &[view()], time, &world.clock, "r-1")
             .await;
-    let [LogLine { json: live, .. }, LogLine { json: building, .. }] = &round.lines[..] else {
-        panic!("{round:?}")
-    };
+    let line = &round.line.json;
+    let [live, building] = &line["views"].as_array().unwrap()[..] else { panic!("{round:?}") };
     assert_eq!((&live["generation"], &building["generation"]), (&json!(1), &json!(2)));
-    assert!(live.get("_aws").is_some() && building.get("_aws").is_none());
+    assert!(live["events_behind"].is_number() && building.get("events_behind").is_none());
+    assert_eq!(line["furthest_behind"], "notes");
     assert_eq!((&building["live"], &building["outcome"]), (&json!(false), &json!("failed")));
     assert_eq!(round.unfinished.len(), 1, "only the served generation counts: {round:?}");
 }
@@ -144,9 +144,9 @@ async fn the_lag_is_logged_and_measured_for_each_view_that_could_be_read() {
             "r-1",
         )
         .await;
-        let line = &round.lines[0].json;
+        let line = &round.line.json;
         assert_eq!(line["outcome"], if asked { "present" } else { "failed" });
-        assert_eq!(line.get("events_behind").is_some(), asked, "{line}");
+        assert_eq!(line["views"][0].get("events_behind").is_some(), asked, "{line}");
         let metrics = line["_aws"]["CloudWatchMetrics"][0]["Metrics"].to_string();
         assert_eq!(metrics.contains("view_lag"), asked, "{line}");
     }
@@ -166,7 +166,8 @@ async fn a_round_without_time_says_that_it_is_behind() {
         ringfence_views::project_views::run_views(&projector, &[view()], time, &world.clock, "r-1")
             .await;
     assert_eq!(round.unfinished, ["notes: behind"]);
-    let line = &round.lines[0].json;
-    assert_eq!((&line["level"], &line["events_behind"]), (&json!("WARN"), &json!(50)));
+    let line = &round.line.json;
+    let behind = &line["views"][0]["events_behind"];
+    assert_eq!((&line["level"], behind), (&json!("WARN"), &json!(50)));
     assert!(line["view_lag"].as_u64().is_some_and(|ms| ms >= 2_000), "{line}");
 }

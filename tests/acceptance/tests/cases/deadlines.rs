@@ -135,6 +135,7 @@ impl World {
 #[tokio::test(start_paused = true)]
 async fn a_deadline_costs_six_write_units_and_an_idle_minute_a_read_unit() {
     let mut world = World::start();
+    world.initiate("bob").await;
     world.show().await;
     let written = |usage: &Usage| usage.total().write;
     world.initiate("ada").await;

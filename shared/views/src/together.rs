@@ -1,0 +1,286 @@
+//! The views that move together: one reading of the index and one checkpoint for all views that are current.
+//!
+//! Each view has its own checkpoint, which moves with its rows. The views that move together have another one in common.
+//! It moves past an event once each of them that the event touches has written its rows, so an event costs the others
+//! nothing. A view joins when it is current. It leaves, with its own checkpoint where it was, before a row or event of it
+//! is parked and before another generation is built, and when it fails or is slow. Then it goes on alone.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::join_all;
+use futures::stream::BoxStream;
+use ringfence_aws::Retry;
+use ringfence_feed::{Checkpoint, Entry, FeedError, Together, Until};
+use tokio::time::timeout;
+
+use crate::batch::{ACTIONS_MAX, Batch, ENTRIES_MAX, HELD_BYTES_MAX, Touched};
+use crate::project::{Projector, Ran, Work, retired};
+use crate::row::{of_partition, partition};
+use crate::{Definition, Generation, ViewError};
+
+/// How long the others wait for the rows of one view. After that it goes on alone.
+const ROWS_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// A view that moves together with others.
+#[derive(Debug)]
+pub(crate) struct Member<'a> {
+    pub(crate) view: &'a Definition,
+    pub(crate) generation: Generation,
+    /// The rows that this run has written.
+    pub(crate) ran: Ran,
+}
+
+/// The views that move together, as one run knows them.
+pub(crate) struct Group<'a> {
+    projector: &'a Projector,
+    views: &'a [Definition],
+    /// Called for each view that does not move with the others, or no longer.
+    is_alone: &'a (dyn Fn(&'static str) + Sync),
+    found: Together,
+    /// By their readers.
+    pub(crate) members: BTreeMap<String, Member<'a>>,
+}
+
+/// New events, and what they are to the members.
+#[derive(Default)]
+struct Chunk {
+    events: u64,
+    /// The checkpoint after the last one.
+    end: Option<Checkpoint>,
+    is_last: bool,
+    touched: BTreeMap<String, Vec<Touched>>,
+    /// Readers that can't read an event.
+    unable: BTreeSet<String>,
+}
+
+type Feed = BoxStream<'static, Result<Entry, FeedError>>;
+
+impl<'a> Group<'a> {
+    pub(crate) fn new(
+        projector: &'a Projector,
+        views: &'a [Definition],
+        is_alone: &'a (dyn Fn(&'static str) + Sync),
+    ) -> Self {
+        let (found, members) = (Together::default(), BTreeMap::new());
+        Self { projector, views, is_alone, found, members }
+    }
+
+    /// Applies new events to the rows of all members, until no event is left.
+    ///
+    /// # Errors
+    /// The index can't be read, or the view table can't be written. What is applied stays.
+    pub(crate) async fn run(&mut self, ran: &mut Ran) -> Result<(), ViewError> {
+        let mut attempts = Retry::default().start();
+        loop {
+            let was = self.place();
+            self.find().await?;
+            ran.checkpoint = Some(self.found.checkpoint);
+            if self.members.is_empty() || self.follow(ran).await? {
+                ran.present = true;
+                return Ok(());
+            }
+            // Others have changed the item. If not, a condition does not hold that should.
+            if was != self.place() {
+                attempts = Retry::default().start();
+            } else if !attempts.again().await {
+                let at = Some(self.found.checkpoint);
+                let reader = Vec::from_iter(self.found.readers.clone()).join(", ");
+                return Err(FeedError::Moved { reader, expected: at, found: at }.into());
+            }
+        }
+    }
+
+    fn place(&self) -> (Checkpoint, BTreeSet<String>) {
+        (self.found.checkpoint, self.found.readers.clone())
+    }
+
+    /// Looks which views move together. Those that this program does not have leave.
+    async fn find(&mut self) -> Result<(), ViewError> {
+        self.found = self.projector.checkpoints.together().await?;
+        let mut members = BTreeMap::new();
+        for reader in self.found.readers.clone() {
+            let known = of_partition(&reader).and_then(|(name, generation)| {
+                let view = self.views.iter().find(|view| view.name == name)?;
+                Some(Member { view, generation, ran: Ran::default() })
+            });
+            match known {
+                Some(new) => drop(
+                    members.insert(reader.clone(), self.members.remove(&reader).unwrap_or(new)),
+                ),
+                None => self.leave(&reader).await?,
+            }
+        }
+        self.members = members;
+        let is_member =
+            |view: &Definition| self.members.values().any(|it| it.view.name == view.name);
+        self.views
+            .iter()
+            .filter(|view| !is_member(view))
+            .for_each(|view| (self.is_alone)(view.name));
+        Ok(())
+    }
+
+    /// Applies the events after the checkpoint. False if another run has moved it, or changed who moves.
+    async fn follow(&mut self, ran: &mut Ran) -> Result<bool, ViewError> {
+        let mut feed = self.projector.index.read(self.found.checkpoint, Until::Present);
+        loop {
+            let chunk = self.read(&mut feed, ran).await?;
+            let Some(end) = chunk.end else { return Ok(true) };
+            let mut unable = chunk.unable;
+            unable.extend(self.write(chunk.touched, end).await);
+            for reader in unable {
+                self.leave(&reader).await?;
+                if let Some(member) = self.members.remove(&reader) {
+                    (self.is_alone)(member.view.name);
+                }
+            }
+            if self.members.is_empty() {
+                return Ok(true);
+            }
+            if !self.projector.checkpoints.advance_together(&self.found, end).await? {
+                return Ok(false);
+            }
+            self.found.checkpoint = end;
+            ran.checkpoint = Some(end);
+            ran.events += chunk.events;
+            if chunk.is_last {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Reads as many events as are held at once.
+    async fn read(&self, feed: &mut Feed, ran: &mut Ran) -> Result<Chunk, ViewError> {
+        let (mut chunk, mut held) = (Chunk::default(), 0);
+        while chunk.events < ENTRIES_MAX as u64 && held < HELD_BYTES_MAX {
+            let Some(entry) = feed.next().await else {
+                chunk.is_last = true;
+                break;
+            };
+            let (entry, undecodable) = Entry::or_known(entry)?;
+            ran.links.add(&entry.event.metadata);
+            for (reader, member) in &self.members {
+                let (catalogs, entry) = (&self.projector.catalogs, Cow::Borrowed(&entry));
+                match Touched::of(member.view, catalogs, entry, undecodable.as_deref()) {
+                    Ok(touched) if touched.unread().is_none() => {
+                        if !touched.rows().is_empty() {
+                            held += touched.held();
+                            chunk.touched.entry(reader.clone()).or_default().push(touched);
+                        }
+                    }
+                    _ => drop(chunk.unable.insert(reader.clone())),
+                }
+            }
+            chunk.events += 1;
+            chunk.end = Some(entry.checkpoint);
+        }
+        chunk.touched.retain(|reader, _| !chunk.unable.contains(reader));
+        Ok(chunk)
+    }
+
+    /// Writes the rows of each member. Returns the readers that have not written theirs in time.
+    async fn write(
+        &mut self,
+        mut touched: BTreeMap<String, Vec<Touched>>,
+        end: Checkpoint,
+    ) -> Vec<String> {
+        let projector = self.projector;
+        let writes = self.members.iter_mut().filter_map(|(reader, member)| {
+            let touched = touched.remove(reader)?;
+            Some(async move {
+                let wrote = projector.apply(member, reader, touched, end);
+                let wrote = timeout(ROWS_TIME_MAX, wrote).await;
+                (!matches!(wrote, Ok(Ok(true)))).then(|| reader.clone())
+            })
+        });
+        join_all(writes).await.into_iter().flatten().collect()
+    }
+
+    async fn leave(&mut self, reader: &str) -> Result<(), ViewError> {
+        self.projector.leave(reader).await?;
+        self.found.readers.remove(reader);
+        Ok(())
+    }
+}
+
+impl Projector {
+    /// Applies the events that touch rows of a member. No other event up to `end` touches one. False if the view can't go
+    /// on with the others.
+    async fn apply(
+        &self,
+        Member { view, generation, ran }: &mut Member<'_>,
+        reader: &str,
+        touched: Vec<Touched>,
+        end: Checkpoint,
+    ) -> Result<bool, ViewError> {
+        let from = self.checkpoints.reached(reader).await?;
+        let own = from.checkpoint;
+        let work = Work { view, generation: *generation, parks: false, report: &|_| {} };
+        let mut batch = Batch::behind(from);
+        let last = touched.last().map(Touched::checkpoint);
+        for next in touched.into_iter().filter(|touched| Some(touched.checkpoint()) > own) {
+            if !batch.fits(&next) && !self.write(&work, reader, &mut batch, ran).await? {
+                return self.is_past(reader, last).await;
+            }
+            batch.push(next);
+        }
+        if own < last {
+            batch.reaches(end);
+            if !self.write(&work, reader, &mut batch, ran).await? {
+                return self.is_past(reader, last).await;
+            }
+        }
+        Ok(own != Some(retired()))
+    }
+
+    /// Whether another run has applied the events up to this checkpoint.
+    async fn is_past(&self, reader: &str, last: Option<Checkpoint>) -> Result<bool, ViewError> {
+        let own = self.checkpoints.load(reader).await?;
+        Ok(own >= last && own != Some(retired()))
+    }
+
+    /// Takes a reader from those that move together. Its own checkpoint is then where it was with them.
+    async fn leave(&self, reader: &str) -> Result<(), ViewError> {
+        let mut attempts = Retry::default().start();
+        loop {
+            let (actions, token) =
+                (self.checkpoints.leave_here(reader).await?, self.clock.uuid().to_string());
+            if self.table.transact("going on alone", actions, &token).await? {
+                return Ok(());
+            }
+            if !attempts.again().await {
+                let reader = reader.to_owned();
+                return Err(FeedError::Moved { reader, expected: None, found: None }.into());
+            }
+        }
+    }
+
+    /// Lets views move together from now on, each with its served generation and the checkpoint that it has reached by
+    /// itself. A view that is behind the others, or no longer current, stays alone for now.
+    pub(crate) async fn join(
+        &self,
+        views: &[(&'static str, Generation, Checkpoint)],
+    ) -> Result<(), ViewError> {
+        let Some(least) = views.iter().map(|(.., own)| *own).min() else { return Ok(()) };
+        let found = self.checkpoints.together().await?;
+        let at = if found.readers.is_empty() { least } else { found.checkpoint };
+        let (mut readers, mut checks) = (BTreeSet::new(), Vec::new());
+        for (view, generation, own) in views {
+            let reader = partition(view, *generation);
+            if *own >= at && !found.readers.contains(&reader) && checks.len() < ACTIONS_MAX - 1 {
+                readers.insert(reader);
+                checks.push(self.table.is_current(view, *generation));
+            }
+        }
+        if readers.is_empty() {
+            return Ok(());
+        }
+        let actions = [self.checkpoints.join(&found, at, &readers)].into_iter().chain(checks);
+        let token = self.clock.uuid().to_string();
+        // If another run was first, the next notification does it.
+        self.table.transact("moving together", actions.collect(), &token).await.map(drop)
+    }
+}
