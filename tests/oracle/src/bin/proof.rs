@@ -15,11 +15,12 @@ use ringfence_oracle::{
     Schedule, contention, each, import, names, picture, queries, run, throughput,
 };
 use ringfence_proof::environment::ENVIRONMENTS;
-use ringfence_proof::feed;
 use ringfence_proof::mutants::{MUTANTS, break_no_safety, hunt, section};
+use ringfence_proof::property::Property;
 use ringfence_proof::protocol::Protocol;
 use ringfence_proof::repair::{Rules, Scenario, explore_all};
 use ringfence_proof::runs::{self, full_runs};
+use ringfence_proof::{copies, feed};
 
 /// The number of schedules without an argument.
 const SCHEDULES: u64 = 10_000;
@@ -49,7 +50,7 @@ const TESTS: [(&[&str], &str); 13] = [
     (&["--lib"], "publisher::crashes"),
     (&["--lib"], "project::"),
 ];
-const USAGE: &str = "usage: cargo proof [rules|model|repair|feed|names|queries|schedules|claims|clocks|lanes|queue|dues|\
+const USAGE: &str = "usage: cargo proof [rules|model|repair|copies|feed|names|queries|schedules|claims|clocks|lanes|queue|dues|\
      import|meetings|tests|contention|throughput] [how many schedules, 10000 if none are named] [first seed]";
 
 struct Extent {
@@ -63,6 +64,7 @@ const PARTS: [Part; 17] = [
     ("rules", rules),
     ("model", model),
     ("repair", repair),
+    ("copies", copies),
     ("feed", feed),
     ("names", check_names),
     ("queries", check_queries),
@@ -262,6 +264,17 @@ fn repair(_extent: &Extent) -> Result<String, String> {
         }
     }
     Ok(format!("{states} states of repairs beside writers"))
+}
+
+/// No check of a copy misses an event, whatever writers and levellings do beside it.
+fn copies(_extent: &Extent) -> Result<String, String> {
+    let explore =
+        |scenarios: &_| copies::explore_all(scenarios, copies::Rules::COPIES, &Property::ALL);
+    let (small, more) = (explore(&copies::Scenario::SMALL), explore(&copies::Scenario::MORE));
+    match small.1.or(more.1) {
+        Some(trace) => Err(trace),
+        None => Ok(format!("{} states of copies beside writers", small.0 + more.0)),
+    }
 }
 
 /// The index gets each event once and in order, whatever indexers do beside each other.
