@@ -62,6 +62,11 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         Self { on, slice: PhantomData, clock, meter, issuers, per_slice: false, cold }
     }
 
+    /// The same function in a process that has run others before.
+    pub(crate) fn warm(self) -> Self {
+        Self { cold: AtomicBool::new(false), ..self }
+    }
+
     /// The same function. Its lines have metrics of the slice if `per_slice` is true.
     pub(crate) fn with_metrics(self, per_slice: bool) -> Self {
         Self { per_slice, ..self }

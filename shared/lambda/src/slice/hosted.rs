@@ -24,6 +24,7 @@ const KEPT: usize = 10;
 /// A slice that answers like its function, with the same log lines, for any number of events and commands at a time.
 /// Each of them has an instance, because an instance counts what one command costs.
 pub struct Hosted {
+    /// Opens a further instance.
     open: Box<dyn Fn() -> Result<Box<dyn AnyHosted>, BoxError>>,
     /// The instances that have nothing to do, with the names for which they were used last.
     idle: RefCell<Vec<(String, Box<dyn AnyHosted>)>>,
@@ -62,13 +63,13 @@ impl Hosted {
     pub fn open<S: Slice<Context: Context<Log: Log<S>>>>(
         logs: &StackLogs,
     ) -> Result<Self, BoxError> {
-        let logs = logs.clone();
-        let open = move || -> Result<Box<dyn AnyHosted>, BoxError> {
+        let open = |logs: &StackLogs| -> Result<_, BoxError> {
             let (on, meter) = logs.open::<S>(KEPT)?;
-            Ok(Box::new(Function::<S, _>::new(on, logs.clock.clone(), meter)))
+            Ok(Function::<S, _>::new(on, logs.clock.clone(), meter))
         };
-        let idle = RefCell::new(vec![(String::new(), open()?)]);
-        Ok(Self { open: Box::new(open), idle })
+        let idle = RefCell::new(vec![(String::new(), Box::new(open(logs)?) as _)]);
+        let logs = logs.clone();
+        Ok(Self { open: Box::new(move || Ok(Box::new(open(&logs)?.warm()))), idle })
     }
 
     /// An instance, if possible the one that was used for the same name last: it may know what is read.

@@ -1,7 +1,7 @@
 //! Publishes a batch, whatever the bus and the queue answer.
 
-use std::cell::RefCell;
 use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -143,10 +143,10 @@ impl<B: Bus, L: DeadLetters> Publisher<B, L> {
     /// Publishes the records of a batch within `time`: several calls at once, but the events of a partition one call
     /// after another, in their order. When the time is over, answered calls count and unanswered ones do not.
     pub async fn publish(&self, records: &[Value], time: Duration) -> PublishReport {
-        let batch = RefCell::new(Batch::new(records.len()));
+        let batch = Mutex::new(Batch::new(records.len()));
         let run = self.run(records, &batch, Retry::default().within(time));
         let is_late = tokio::time::timeout(time, run).await.is_err();
-        let mut batch = batch.into_inner();
+        let mut batch = batch.into_inner().unwrap_or_else(PoisonError::into_inner);
         if is_late {
             let before = batch.cause.take().map(|cause| format!(", after {cause}"));
             batch.cause = Some(format!("no time is left{}", before.unwrap_or_default()));
@@ -154,11 +154,11 @@ impl<B: Bus, L: DeadLetters> Publisher<B, L> {
         batch.report(records)
     }
 
-    async fn run(&self, records: &[Value], batch: &RefCell<Batch>, retry: Retry) {
+    async fn run(&self, records: &[Value], batch: &Mutex<Batch>, retry: Retry) {
         let (mut waiting, mut poison) = (Vec::new(), Vec::new());
         for (record, json) in records.iter().enumerate() {
             let entries = TopicEntry::of_record(json, &self.sources, &self.catalog);
-            batch.borrow_mut().left[record] = entries.len();
+            lock(batch).left[record] = entries.len();
             for entry in entries {
                 let entry = entry.map_err(|error| chain(&error));
                 let partition = entry.as_ref().ok().map(|entry| entry.partition().to_owned());
@@ -197,7 +197,7 @@ impl<B: Bus, L: DeadLetters> Publisher<B, L> {
         call: Vec<Pending>,
         tries: u32,
         retry: Retry,
-        batch: &RefCell<Batch>,
+        batch: &Mutex<Batch>,
     ) -> Ended {
         let partitions = partitions(&call).collect();
         // As long as there is time: the mapping counts deliveries, to end a crash loop.
@@ -211,12 +211,12 @@ impl<B: Bus, L: DeadLetters> Publisher<B, L> {
         for mut pending in call {
             match pending.entry.as_ref().ok().and_then(|_| verdicts.next()) {
                 Some(Verdict::Sent) => {
-                    let mut batch = batch.borrow_mut();
+                    let mut batch = lock(batch);
                     batch.left[pending.record] -= 1;
                     batch.published += 1;
                     continue;
                 }
-                Some(Verdict::Later(why)) => batch.borrow_mut().cause = Some(why),
+                Some(Verdict::Later(why)) => lock(batch).cause = Some(why),
                 Some(Verdict::Never(why)) => pending.entry = Err(why),
                 None => {}
             }
@@ -235,9 +235,9 @@ impl<B: Bus, L: DeadLetters> Publisher<B, L> {
     }
 
     /// Keeps a record that can't be published. Returns whether it is kept.
-    async fn bury(&self, json: &Value, record: usize, why: &str, batch: &RefCell<Batch>) -> bool {
+    async fn bury(&self, json: &Value, record: usize, why: &str, batch: &Mutex<Batch>) -> bool {
         let kept = self.dead_letters.keep(dead_letter(json, why)).await;
-        let mut batch = batch.borrow_mut();
+        let mut batch = lock(batch);
         match &kept {
             Ok(()) => {
                 batch.left[record] -= 1;
@@ -249,6 +249,10 @@ impl<B: Bus, L: DeadLetters> Publisher<B, L> {
         }
         kept.is_ok()
     }
+}
+
+fn lock(batch: &Mutex<Batch>) -> MutexGuard<'_, Batch> {
+    batch.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn partitions(call: &[Pending]) -> impl Iterator<Item = String> {
