@@ -260,11 +260,7 @@ impl Handler for Post {
         Ok(1)
     }
 
-    fn carry_out<'a>(
-        &'a self,
-        _: usize,
-        _: Delivery<'a>,
-    ) -> LocalBoxFuture<'a, Result<(), Failed>> {
+    fn carry_out<'a>(&'a self, _: Delivery<'a>) -> LocalBoxFuture<'a, Result<(), Failed>> {
         sleep(EFFECT).map(Ok).boxed_local()
     }
 }

@@ -13,7 +13,7 @@ const WRITTEN: &str = "
     CommandsDeadLetters CommandsFail CommandsHaveDeadLetters CommandsWait CorsOrigins Dashboard
     DcbLogRole DeadlinesLate DeadlinesStopped DocumentStreamArn DocumentTable DocumentTableArn
     DocumentTableName DocumentTableStreamArn EventStreamArn EventTable EventTableArn EventTableName
-    EventTableStreamArn EventTopic FireDeadlines FireDeadlinesRole ForwardSpans ForwardSpansRole
+    EventTableStreamArn EventTopic EventsOnBus FireDeadlines FireDeadlinesRole ForwardSpans ForwardSpansRole
     FunctionsFail IndexEvents IndexEventsAggregates IndexEventsDeadLetters IndexEventsDocuments
     IndexEventsFailedBatches IndexEventsHasDeadLetters IndexEventsRole IndexEventsStream IndexStreamArn
     IndexTable IndexTableArn IndexTableName IndexTableStreamArn JwtAudience JwtIssuer JwtIssuers

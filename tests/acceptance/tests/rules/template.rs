@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use ringfence_acceptance::{Application, applications};
+use ringfence_core::LogKind;
+use ringfence_local::pattern::Pattern;
 use ringfence_local::workspace_root;
 use ringfence_testing::template::{
     AUTOMATIONS_QUEUE, arn, check_none, mappings, resources, template,
@@ -197,6 +199,43 @@ fn the_streams_of_all_logs_are_read_alike() {
             assert_eq!(settings.len(), 1, "{id}: {settings:#?}");
         }
     }
+}
+
+/// With the parameter `EventsOnBus` these events of the shop's DCB log go to the EventTopic, and those that it lists.
+#[test]
+fn events_that_no_slice_reacts_to_can_stay_off_the_bus() {
+    let application = applications().find(|it| it.root == workspace_root()).unwrap();
+    let template = template(&application.root);
+    assert_eq!(template["Parameters"]["EventsOnBus"]["Default"], "*");
+    let is_all = json!({ "!Equals": [{ "!Ref": "EventsOnBus" }, "*"] });
+    assert_eq!(template["Conditions"]["PublishesAll"], is_all);
+    let functions = resources(&template, "AWS::Serverless::Function");
+    let stream = &functions["PublishEvents"]["Events"]["Stream"]["Properties"];
+    let [all, some] = [1, 2].map(|n| &stream["FilterCriteria"]["Filters"][0]["Pattern"]["!If"][n]);
+    let some = |listed: &str| {
+        let [begin, end] = [0, 2].map(|n| some["!Join"][1][n].as_str().unwrap());
+        format!("{begin}\"{listed}\"{end}")
+    };
+    let contexts = application.stack.contexts.iter().filter(|it| it.log == LogKind::Dcb);
+    let types: BTreeSet<_> = contexts.flat_map(|it| it.event_types.iter()).collect();
+    let going = |pattern: &str| -> Vec<String> {
+        let pattern = Pattern::parse(&serde_json::from_str(pattern).unwrap()).unwrap();
+        let image = |name: &str| json!({ "eventName": "INSERT", "dynamodb": { "NewImage": { "event": { "S": name } } } });
+        let names = types.iter().map(|name| name.to_string());
+        names.filter(|name| pattern.matches(&image(name))).collect()
+    };
+    assert_eq!(going(all.as_str().unwrap()).len(), types.len());
+    let caused = [
+        "OrderCancelled",
+        "OrderPlaced",
+        "ProductAdded",
+        "StockMissing",
+        "StockReleased",
+        "StockReserved",
+    ];
+    assert_eq!(going(&some("")), caused);
+    let other = types.iter().find(|name| !caused.iter().any(|it| it == **name)).unwrap();
+    assert_eq!(going(&some(other)).len(), caused.len() + 1);
 }
 
 /// A parameter can name an existing table in place of each, and the outputs are such parameters for another stack.

@@ -233,7 +233,17 @@ impl Source<'_> {
                 self.pool.as_ref().map_or("!Ref JwtIssuers", |_| UserPool::ISSUERS),
             )
             .replace("__sources__", &format!("[{contexts}]"))
+            .replace("__caused__", &self.caused())
             .replace("__streams__", &streams)
+    }
+
+    /// The types to which slices react by a rule, as the beginning of a list in JSON.
+    fn caused(&self) -> String {
+        let slices = self.stack.slices().map(|(_, slice)| slice);
+        let ruled = slices.filter(|slice| slice.order.is_none());
+        let causes: BTreeSet<_> =
+            ruled.flat_map(|slice| slice.reacts_to).map(|cause| cause.event_type).collect();
+        causes.iter().map(|name| format!("\"{name}\",")).collect()
     }
 
     /// The event table, if the stack has it.

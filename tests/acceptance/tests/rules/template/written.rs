@@ -81,7 +81,7 @@ fn an_edit_between_the_marks_is_named_with_the_line_that_keeps_it_and_can_be_kep
         )
         .replacen("    Default: 30\n", "    Default: 90\n", 1)
         .replacen("  ApiLogs:\n", "  Mine:\n    Type: AWS::S3::Bucket\n\n  ApiLogs:\n", 1)
-        .replacen("OrderTaken", "OrderShipped", 1);
+        .replacen("[OrderTaken]", "[OrderShipped]", 1);
     let lines = edits(&edited, &write(&edited).unwrap()).unwrap();
     let expected = [
         "Default of LogRetentionDays: write `LogRetentionDays: { Default: 90 }` below `Ringfence:` in the section Metadata",
