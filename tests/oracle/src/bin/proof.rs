@@ -32,6 +32,9 @@ const IMPORTED: u64 = 10;
 const TRACES: &str = include_str!("../../../../docs/no-lost-update-traces.txt");
 /// The runs of the model.
 const RUNS: &str = include_str!("../../../../docs/no-lost-update-runs.txt");
+/// The table of orders by the copies of a fence, and how many products each of its figures is of.
+const LIMITS: &str = include_str!("../../../../docs/limits.md");
+const COPIED_PRODUCTS: u64 = 4;
 /// The picture of contention in docs/limits.md.
 const PICTURE: &str = "docs/pictures/contention.svg";
 /// Tests that go further in a proof: how cargo selects them, and a part of their names.
@@ -166,10 +169,18 @@ fn contend(extent: &Extent) -> Result<String, String> {
     let curves: Vec<_> = curves.iter().map(picture::curve).collect();
     let missing = curves.iter().filter(|curve| !drawn.lines().any(|line| line == **curve));
     let missing: Vec<_> = missing.cloned().collect();
-    match missing.is_empty() {
-        true => Ok(format!("{PRODUCTS} products at each point, {} curves", curves.len())),
-        false => Err(format!("{PICTURE} lacks the curves\n{}", missing.join("\n"))),
+    if !missing.is_empty() {
+        return Err(format!("{PICTURE} lacks the curves\n{}", missing.join("\n")));
     }
+    if is_full {
+        let rows = contention::of_copies(COPIED_PRODUCTS);
+        if !LIMITS.contains(&rows) {
+            return Err(format!(
+                "docs/limits.md has other rows for copies of a fence than\n{rows}"
+            ));
+        }
+    }
+    Ok(format!("{PRODUCTS} products at each point, {} curves", curves.len()))
 }
 
 /// Prints what one stack carries in a second.

@@ -1,0 +1,220 @@
+//! Copies of a fence: announced appends, checks of one copy, writers that die, and builds with other numbers.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence_aws::wire::{Fault, Wire};
+use ringfence_aws::{Clock, Item};
+use ringfence_core::kit::id;
+use ringfence_core::{
+    Catalog, Context, Decisions, EventSchema, HandleError, Handled, LogError, StoreError, events,
+    handle,
+};
+use ringfence_dcb_log::DcbLog;
+
+use crate::prices::{cost, metered};
+use crate::shop::{OrderListed, ProductListed, Shop};
+use crate::stack::{NOW_MS, Stack, append, committed, envelope};
+use crate::verify::{repair, verify};
+
+/// The shop with so many copies of the fences of its products.
+fn shop(copies: u16) -> Catalog {
+    let catalog = Shop::catalog().expect("free of contradictions");
+    let copied = |schema: &EventSchema| match schema.fenced {
+        true => EventSchema { copies, ..schema.clone() },
+        false => schema.clone(),
+    };
+    Catalog::new(Shop::NAME, catalog.schemas().map(copied)).expect("free of contradictions")
+}
+
+async fn stack(copies: u16) -> Stack {
+    Stack::start(Ok(shop(copies))).await
+}
+
+fn listed() -> ProductListed {
+    ProductListed { product_id: id("p1") }
+}
+
+async fn list(log: &DcbLog) -> u64 {
+    committed(append(log, events![listed()], &envelope()).await).remove(0).slot
+}
+
+async fn order(log: &DcbLog, catalog: &Catalog, order: &str) -> Result<Handled, HandleError> {
+    let order = OrderListed { order_id: id(order), product_ids: vec![id("p1")] };
+    handle(log, catalog, &Decisions::new(0), &order, &envelope()).await
+}
+
+/// The fence of the product, and its open copies: each with its counted events.
+async fn counts(stack: &Stack) -> Vec<(u64, u64)> {
+    let number = |item: &Item, name: &str| {
+        let number = item.get(name).and_then(|value| value.as_n().ok());
+        number.map_or(0, |number| number.parse().expect("an integer"))
+    };
+    let is_fence = AttributeValue::S("fence#productId:p1".to_owned());
+    let items = stack.items().await.into_iter();
+    let items = items.filter(|item| item["id"] == is_fence);
+    let open = items.filter(|it| it.contains_key("open") || number(it, "position") == 0);
+    let mut counts: Vec<_> =
+        open.map(|item| (number(&item, "position"), number(&item, "cnt#ProductListed"))).collect();
+    counts.sort_unstable();
+    counts
+}
+
+/// The operations since the last look, each with the partition key and the place of its first item.
+fn operations(wire: &Wire) -> Vec<String> {
+    wire.take().into_iter().map(|exchange| exchange.operation).collect()
+}
+
+#[tokio::test]
+async fn a_check_costs_what_it_costs_without_copies_and_an_append_one_unit_more_for_each() {
+    let stack = stack(4).await;
+    let log = stack.log();
+    list(&log).await;
+    let of_list = stack.log();
+    list(&of_list).await;
+    // Its partition's end is looked up; then it announces, puts four copies and appends.
+    assert_eq!(metered(&of_list.meter().snapshot()), cost((1, 0.5), (6, 9.0)));
+    let of_order = stack.log();
+    order(&of_order, &stack.catalog, "o1").await.expect("it is placed");
+    assert_eq!(metered(&of_order.meter().snapshot()), cost((2, 1.0), (1, 4.0)));
+    assert_eq!(counts(&stack).await, [(0, 2), (1, 2), (2, 2), (3, 2), (4, 2)]);
+    stack.check_fences().await;
+    assert!(verify(&stack).await.in_order());
+}
+
+#[tokio::test]
+async fn builds_with_other_copies_and_without_them_work_side_by_side() {
+    let stack = stack(4).await;
+    let catalogs = [0, 2, 4, 9].map(shop);
+    let logs = || catalogs.iter().map(|catalog| (stack.log_of(catalog, &stack.clock), catalog));
+    // The first one makes no copies, and the second one two. Nobody changes that.
+    for (n, (log, _)) in (1..).zip(logs()) {
+        assert_eq!(list(&log).await, n);
+        let copies = if n == 1 { 0 } else { 2 };
+        let expected: Vec<_> = (0..=copies).map(|place| (place, n)).collect();
+        assert_eq!(counts(&stack).await, expected);
+        for (m, (log, catalog)) in logs().enumerate() {
+            let placed = order(&log, catalog, &format!("o{n}-{m}")).await.expect("an answer");
+            assert_eq!(placed.attempts, 1);
+        }
+    }
+    // A repair gives the fence the copies of its build: more, fewer, none, and again some.
+    for copies in [9, 3, 0, 4] {
+        let catalog = shop(copies);
+        let log = stack.log_of(&catalog, &stack.clock);
+        let report = log.repair_fences(&crate::verify::OPTIONS).await.expect("a report");
+        assert!(report.in_order() && report.mended.is_empty(), "{report:?}");
+        let expected: Vec<_> = (0..=u64::from(copies)).map(|place| (place, 4)).collect();
+        assert_eq!(counts(&stack).await, expected);
+        for (m, (log, catalog)) in logs().enumerate() {
+            let placed = order(&log, catalog, &format!("o{copies}-{m}-again")).await;
+            assert_eq!(placed.expect("an answer").attempts, 1);
+        }
+    }
+    stack.check_fences().await;
+}
+
+/// A writer that stops at its `nth` write, for good.
+async fn die(stack: &Stack, nth: usize) {
+    let wire = Wire::default();
+    let dead = stack.log_through(&wire, &stack.catalog);
+    let writes = ["UpdateItem", "PutItem", "PutItem", "TransactWriteItems"];
+    let pass = writes[..nth].iter().filter(|it| **it == writes[nth]).count();
+    wire.inject(writes[nth], pass, Fault::Delay(Duration::from_secs(3_600)));
+    let append = append(&dead, events![listed()], &envelope()).await;
+    panic!("it is never over: {append:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_writer_holds_others_up_for_ten_seconds() {
+    for (nth, by_writer) in (1..4).flat_map(|nth| [(nth, true), (nth, false)]) {
+        let mut stack = stack(2).await;
+        list(&stack.log()).await;
+        let dead = tokio::time::timeout(Duration::from_millis(100), die(&stack, nth));
+        dead.await.expect_err("it waits");
+        let at = format!("dead at write {nth}, writer {by_writer}");
+        // For ten seconds nobody takes over. A check of a copy that was not put yet still goes on.
+        let early = stack.log();
+        if by_writer {
+            let early = append(&early, events![listed()], &envelope()).await;
+            let error = early.expect_err("it waits");
+            let contended = matches!(error, LogError::Store(StoreError::Contention { .. }));
+            assert!(contended, "{at}: {error:?}");
+        }
+        assert_eq!(verify(&stack).await.differences, [], "{at}: an announcement is under way");
+        stack.clock = Clock::fixed(NOW_MS + 10_001);
+        let late = stack.log();
+        if by_writer {
+            assert_eq!(list(&late).await, 2, "{at}");
+        }
+        for n in 0..8 {
+            let placed = order(&late, &stack.catalog, &format!("o{n}")).await;
+            assert_eq!(placed.unwrap_or_else(|e| panic!("{at}: {e:?}")).attempts, 1, "{at}");
+        }
+        let all = if by_writer { 2 } else { 1 };
+        let levelled = counts(&stack).await;
+        assert!(levelled.iter().all(|(_, count)| *count == all), "{at}: {levelled:?}");
+        assert!(repair(&stack).await.in_order(), "{at}");
+        stack.check_fences().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_writer_that_comes_too_late_appends_by_a_new_number() {
+    let stack = stack(2).await;
+    list(&stack.log()).await;
+    // Its transaction takes twenty seconds. Meanwhile another writer takes over.
+    let wire = Wire::default();
+    let slow = stack.log_through(&wire, &stack.catalog);
+    wire.inject("TransactWriteItems", 0, Fault::Delay(Duration::from_secs(20)));
+    let other = async {
+        tokio::time::sleep(Duration::from_secs(11)).await;
+        list(&stack.log_at(&Clock::fixed(NOW_MS + 11_000))).await
+    };
+    let (first, second) = tokio::join!(list(&slow), other);
+    assert_eq!((first, second), (3, 2));
+    let sent = operations(&wire);
+    assert_eq!(sent.iter().filter(|it| *it == "TransactWriteItems").count(), 2, "{sent:?}");
+    assert_eq!(counts(&stack).await, [(0, 3), (1, 3), (2, 3)]);
+    stack.check_fences().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_writer_that_gives_up_levels_the_copies() {
+    let stack = stack(2).await;
+    list(&stack.log()).await;
+    let wire = Wire::default();
+    let log = stack.log_through(&wire, &stack.catalog);
+    let refused = Fault::cancelled(&["None", "ValidationError"]);
+    wire.inject("TransactWriteItems", 0, refused);
+    append(&log, events![listed()], &envelope()).await.expect_err("it is refused");
+    assert_eq!(counts(&stack).await, [(0, 1), (1, 1), (2, 1)]);
+    assert_eq!(order(&stack.log(), &stack.catalog, "o1").await.expect("it is placed").attempts, 1);
+}
+
+#[tokio::test]
+async fn a_repair_levels_copies_that_count_something_else() {
+    for (copy, count) in [(1, 7), (2, 1), (2, 9)] {
+        let stack = stack(2).await;
+        list(&stack.log()).await;
+        list(&stack.log()).await;
+        let key = [("id", AttributeValue::S("fence#productId:p1".to_owned()))];
+        let place = ("position", AttributeValue::N(copy.to_string()));
+        let key = key.into_iter().chain([place]).map(|(name, value)| (name.to_owned(), value));
+        let update = stack.client.update_item().table_name(crate::stack::TABLE);
+        let update = update.set_key(Some(key.collect())).update_expression("SET #c = :c");
+        let update = update.expression_attribute_names("#c", "cnt#ProductListed");
+        let update = update.expression_attribute_values(":c", AttributeValue::N(count.to_string()));
+        update.send().await.expect("the damage");
+        let wrong = format!("productId:p1: another count in its copies {copy}");
+        let differs = |report: &[ringfence_dcb_log::Difference]| {
+            report.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(differs(&verify(&stack).await.differences), [wrong.clone()]);
+        let repaired = repair(&stack).await;
+        assert!(repaired.in_order());
+        assert_eq!(differs(&repaired.mended), [wrong]);
+        assert_eq!(counts(&stack).await, [(0, 2), (1, 2), (2, 2)]);
+        assert!(verify(&stack).await.in_order());
+    }
+}
