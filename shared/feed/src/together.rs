@@ -109,7 +109,7 @@ impl Checkpoints {
     /// # Errors
     /// A request that fails for good or too often.
     pub async fn together(&self) -> Result<Together, FeedError> {
-        Together::of(self.item(together()).await?.as_ref())
+        Together::of(self.item(together_key()).await?.as_ref())
     }
 
     /// Moves the readers that move together. No event up to `to` may concern one of them beyond its own checkpoint. False
@@ -190,13 +190,13 @@ impl Checkpoints {
     fn update_together(&self, expression: &str) -> UpdateBuilder {
         Update::builder()
             .table_name(self.table.name())
-            .set_key(Some(together()))
+            .set_key(Some(together_key()))
             .update_expression(expression)
             .expression_attribute_names("#readers", READERS)
     }
 }
 
-fn together() -> Item {
+fn together_key() -> Item {
     Item::from([(VIEW.to_owned(), text(READER)), (ID.to_owned(), text(TOGETHER_ID))])
 }
 

@@ -332,3 +332,25 @@ async fn a_view_that_joins_is_not_moved_by_a_run_that_does_not_know_it() {
         assert_eq!(rows == expected(&world).await, mutant.is_none(), "{rows:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_join_that_arrives_late_takes_no_view_that_has_parked_or_is_rebuilt_by_now() {
+    for parks in [true, false] {
+        let (world, ms) = (World::new(7, catalog()), Duration::from_millis);
+        world.publish([noted("n1", &["a"])]).await;
+        round(&world, &[Definition::of::<Others>()]).await;
+        (1..9).for_each(|n| world.wire.inject("TransactWriteItems", n, Fault::Stray(ms(5_000))));
+        round(&world, &both()).await;
+        let meanwhile = world.projector();
+        if parks {
+            world.publish([poison("n1")]).await;
+            assert_eq!(world.run(&view(), FIRST).await.unwrap().unread.len(), 1);
+        } else {
+            world.wire.inject("BatchGetItem", 0, Fault::error("AccessDeniedException"));
+            meanwhile.rebuild(&view(), &|_| {}).await.unwrap_err();
+        }
+        assert!(meanwhile.register(&view()).await.unwrap().building.is_some() != parks);
+        tokio::time::sleep(ms(10_000)).await;
+        assert_eq!(readers(&world).await, ["others#1"], "parks: {parks}");
+    }
+}
