@@ -22,21 +22,23 @@ use crate::contention::{Busy, Ends, after, arrivals, paused};
 use crate::market::{Market, OrderId, PlaceOrder};
 use crate::table::{NOW_MS, TABLE, table};
 
-const LIMITS: Limits = Limits { ranges: 4, write: 20.0, read: 60.0 };
+/// Write units of a key range a second. A command that creates something writes one.
+pub const RANGE_UNITS: u64 = 20;
+const LIMITS: Limits = Limits { ranges: 4, write: RANGE_UNITS as f64, read: 60.0 };
 /// Functions that the commands share. Each has its tokens for retries.
 const FUNCTIONS: usize = 2;
 /// Buckets are full after this time.
 const FULL: Duration = Duration::from_secs(1);
-/// A command that creates something reads once and writes one unit.
+/// A command that creates something reads and writes once.
 const REQUESTS: f64 = 2.0;
 
-/// How much of the limit of a range the commands need.
+/// Commands a second.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// In the first range.
-    pub hot: f64,
+    pub hot: u64,
     /// In each of the others.
-    pub cold: f64,
+    pub cold: u64,
 }
 
 /// A deliberate mistake of the store.
@@ -102,8 +104,7 @@ pub fn simulate(
         let mut random = Random::new(&[seed, 2]);
         let mut orders = Vec::new();
         for range in 0..LIMITS.ranges {
-            let part = if range == 0 { load.hot } else { load.cold };
-            let a_second = (part * LIMITS.write) as u64;
+            let a_second = if range == 0 { load.hot } else { load.cold };
             let ids = (0..).map(|n| format!("o{n}"));
             let ids =
                 ids.filter(|id| capacity.range(BoundaryId::tag("orderId", id).as_str()) == range);

@@ -30,7 +30,7 @@ use crate::table::NOW_MS;
 use world::{EVENT_BYTES, World, sources};
 
 /// Records that a stream delivers together, and the pause before the next ones.
-const BATCH: u64 = 100;
+const BATCH: usize = 100;
 const DELIVERY: Duration = Duration::from_millis(20);
 /// A call of PutEvents, and an effect such as a webhook.
 const PUT_EVENTS: Duration = Duration::from_millis(20);
@@ -68,7 +68,7 @@ fn index(shards: usize) -> Measured {
             let indexer = world.indexer(&client);
             let mut next = 0_u64..;
             loop {
-                let batch = next.by_ref().take(BATCH as usize);
+                let batch = next.by_ref().take(BATCH);
                 let batch: Vec<_> =
                     batch.map(|n| world.notification(&format!("s{shard}e{n}"))).collect();
                 for rounds in 1.. {
@@ -192,7 +192,7 @@ fn publish() -> Measured {
         let catalog = Market::catalog().expect("free of contradictions");
         let publisher = Publisher { bus: Slow, dead_letters: Slow, sources: sources(), catalog };
         let begun = Instant::now();
-        for first in (0..EVENTS).step_by(BATCH as usize) {
+        for first in (0..EVENTS).step_by(BATCH) {
             let record = |n: u64| {
                 let id = format!("orderId:o{n}");
                 json!({
@@ -216,7 +216,7 @@ fn publish() -> Measured {
                     },
                 })
             };
-            let records: Vec<_> = (first..first + BATCH).map(record).collect();
+            let records: Vec<_> = (first..).take(BATCH).map(record).collect();
             let report = publisher.publish(&records, LONG).await;
             assert_eq!((report.published, report.cause), (records.len(), None));
             sleep(DELIVERY).await;

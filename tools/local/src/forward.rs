@@ -76,7 +76,7 @@ async fn pass_on(State(server): State<Server>, request: Request) -> Response {
     let operation = request.headers().get("x-amz-target").and_then(|target| target.to_str().ok());
     let operation = operation.and_then(|target| target.rsplit('.').next()).unwrap_or_default();
     let operation = operation.to_owned();
-    let capacity = server.capacity.clone().filter(|_| Capacity::limits(&operation));
+    let capacity = server.capacity.clone().filter(|_| Capacity::is_limited(&operation));
     let mut answer = match capacity {
         None => forwarded(&server, request).await,
         Some(capacity) => carried_out(capacity, operation, request).await,

@@ -122,7 +122,7 @@ impl Capacity {
 
     /// Whether there are limits for an operation.
     #[must_use]
-    pub fn limits(operation: &str) -> bool {
+    pub fn is_limited(operation: &str) -> bool {
         kind(operation).is_some()
     }
 
@@ -294,7 +294,6 @@ impl Capacity {
     ) -> &'s mut (f64, Instant) {
         let Limits { ranges, write, read } = self.0.limits;
         let of_range = if kind == Kind::Read { read } else { write };
-        #[allow(clippy::cast_precision_loss, reason = "there are few ranges")]
         let whole = (of_range * ranges as f64).min(TABLE_UNITS_MAX);
         let rate = if scope.range.is_some() { of_range } else { whole };
         let bucket = state.buckets.entry((scope.clone(), kind)).or_insert((0.0, self.0.began));

@@ -1,12 +1,12 @@
 //! What a store refuses harms nobody else, and is neither lost nor doubled.
 
-use ringfence_oracle::overload::{Load, Mistake, simulate};
+use ringfence_oracle::overload::{Load, Mistake, RANGE_UNITS, simulate};
 
 const SECONDS: u64 = 3;
 
 #[test]
 fn at_twice_the_limit_most_of_the_limit_is_used_and_few_requests_are_sent_again() {
-    let twice = Load { hot: 2.0, cold: 2.0 };
+    let twice = Load { hot: 2 * RANGE_UNITS, cold: 2 * RANGE_UNITS };
     let found = simulate(twice, SECONDS, 1, None).unwrap_or_else(|wrong| panic!("{wrong}"));
     println!("{:?} {}", found.goodput, found.sends);
     let refused: usize = found.ends.iter().map(|ends| ends.gave_up()).sum();
@@ -21,8 +21,8 @@ fn at_twice_the_limit_most_of_the_limit_is_used_and_few_requests_are_sent_again(
 
 #[test]
 fn a_hot_key_range_harms_no_command_of_another_range() {
-    let [calm, hot] = [0.0, 10.0].map(|hot| {
-        let load = Load { hot, cold: 0.5 };
+    let [calm, hot] = [0, 10 * RANGE_UNITS].map(|hot| {
+        let load = Load { hot, cold: RANGE_UNITS / 2 };
         simulate(load, SECONDS, 2, None).unwrap_or_else(|wrong| panic!("{wrong}"))
     });
     let [_, calm] = calm.ends;
