@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures::future::try_join_all;
 use futures::stream::{StreamExt, iter};
-use ringfence_aws::{Item, Retry};
+use ringfence_aws::{BATCH_KEYS_MAX, Item, Retry};
 use ringfence_core::BOUNDARY_BYTES_MAX;
 use ringfence_log::{Sources, news::dense};
 
@@ -114,10 +115,13 @@ impl<'a> Backlog<'a> {
     ) -> Result<BTreeMap<Partition, Progress>, FeedError> {
         partitions.sort_unstable();
         partitions.dedup();
-        let keys = partitions.iter().map(|partition| progress_key(&partition.id)).collect();
-        let items = self.indexer.index.table.get_all(self.retry, keys, true).await;
-        let items = items.map_err(failed("reading what is indexed"))?;
-        let found: BTreeMap<_, _> = items.iter().map(Progress::of).collect::<Result<_, _>>()?;
+        let keys = |some: &[Partition]| some.iter().map(|it| progress_key(&it.id)).collect();
+        let table = &self.indexer.index.table;
+        let batches = partitions.chunks(BATCH_KEYS_MAX);
+        let batches = batches.map(|some| table.get_all(self.retry, keys(some), true));
+        let items = try_join_all(batches).await.map_err(failed("reading what is indexed"))?;
+        let found = items.iter().flatten().map(Progress::of);
+        let found: BTreeMap<_, _> = found.collect::<Result<_, _>>()?;
         for (partition, progress) in &found {
             self.advance(partition, progress.clone());
         }

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, Update};
-use ringfence_aws::{Failure, GaveUp, Retry};
+use ringfence_aws::{Failure, Item, Retry};
 
 use crate::checkpoint::Checkpoint;
 use crate::indexer::{End, Indexer};
@@ -27,30 +27,24 @@ const ASKS_MAX: u32 = 150;
 pub(crate) struct Turn<'a> {
     indexer: &'a Indexer,
     retry: Retry,
-    /// Whether it has the lease, or may have it.
-    is_taken: bool,
+    /// When it took the lease, or may have taken it.
+    taken_ms: Option<u64>,
 }
 
 impl<'a> Turn<'a> {
     pub(crate) fn new(indexer: &'a Indexer, retry: Retry) -> Self {
-        Self { indexer, retry, is_taken: false }
+        Self { indexer, retry, taken_ms: None }
     }
 
     /// Takes the lease. Waits while another indexer has it, at most for half of the time that is left. Returns the end
     /// that was left in it, and the partition of the entry before that end.
     pub(crate) async fn take(&mut self, end: &mut End) -> Option<(Checkpoint, Partition)> {
-        let (table, once) = (&self.indexer.index.table, self.retry.attempts_max(1));
         let half = self.retry.left().map(|left| left / 2);
         for ask in 1..=ASKS_MAX {
-            let take = || table.update(self.taken(), Some(ReturnValue::AllOld));
-            match once.run(take).await {
-                Ok(found) => {
-                    self.is_taken = true;
-                    return found.as_ref().and_then(lease_end);
-                }
-                Err(GaveUp { failure: Failure::Condition(_), .. }) => end.crowd = CROWD,
-                // The answer may be lost.
-                Err(gave_up) if gave_up.failure.is_transient() => self.is_taken = true,
+            match self.ask().await {
+                Ok(found) => return found.as_ref().and_then(lease_end),
+                Err(Failure::Condition(_)) => end.crowd = CROWD,
+                Err(failure) if failure.is_transient() => {}
                 Err(_) => return None,
             }
             // The longer it has waited, the more others wait: it asks less often.
@@ -62,9 +56,32 @@ impl<'a> Turn<'a> {
         None
     }
 
+    /// Keeps the lease for longer, if half of its time is over.
+    pub(crate) async fn keep(&mut self) {
+        let half_ms = self.taken_ms.map(|ms| ms + HELD_MS / 2);
+        if half_ms.is_some_and(|ms| ms < self.indexer.now_ms()) {
+            drop(self.ask().await);
+        }
+    }
+
+    /// Asks for the lease once. Returns what was in it.
+    async fn ask(&mut self) -> Result<Option<Item>, Failure> {
+        let now_ms = self.indexer.now_ms();
+        let take = self.taken(now_ms);
+        let (table, once) = (&self.indexer.index.table, self.retry.attempts_max(1));
+        let asked = once.run(|| table.update(take.clone(), Some(ReturnValue::AllOld))).await;
+        let asked = asked.map_err(|gave_up| gave_up.failure);
+        // If the answer is lost, it may have it.
+        self.taken_ms = match &asked {
+            Err(failure) if !failure.is_transient() => None,
+            _ => Some(now_ms),
+        };
+        asked
+    }
+
     /// Gives the lease back, with the end. If that fails, the others wait until the lease is over.
     pub(crate) async fn give(self, end: &End) {
-        if !self.is_taken {
+        if self.taken_ms.is_none() {
             return;
         }
         let (mut what, mut names) = ("REMOVE #owner, #until".to_owned(), vec![OWNER, UNTIL]);
@@ -78,8 +95,7 @@ impl<'a> Turn<'a> {
         drop(self.retry.run(|| self.indexer.index.table.update(give.clone(), None)).await);
     }
 
-    fn taken(&self) -> Update {
-        let now_ms = self.indexer.now_ms();
+    fn taken(&self, now_ms: u64) -> Update {
         // Only a clock that is wrong says a time after the latest.
         let values = vec![
             (OWNER, text(self.indexer.owner())),

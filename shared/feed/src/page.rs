@@ -1,17 +1,17 @@
 //! The next page, cut from what waits to be indexed.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use aws_sdk_dynamodb::types::{Put, ReturnValuesOnConditionCheckFailure};
-use ringfence_aws::BATCH_KEYS_MAX;
 
 use crate::checkpoint::Checkpoint;
 use crate::item::{P, Page, Progress};
 use crate::news::Fresh;
 use crate::partition::Partition;
 
-/// Partitions that are indexed together: one request reads the progress of all.
-pub const GROUP_PARTITIONS_MAX: usize = BATCH_KEYS_MAX;
+/// Partitions that are indexed together.
+pub const GROUP_PARTITIONS_MAX: usize = 1_000;
 /// Entries of one page together, in bytes; an entry alone may have more, up to the 400 KB of an item.
 pub const PAGE_BYTES_MAX: usize = 350 * 1_024;
 
@@ -52,17 +52,23 @@ impl Page {
         let (epoch, i) = end.place();
         // An epoch that is over the limit, because that was lowered, is sealed by the next entry.
         let left = room.epoch_entries.saturating_sub(i).max(1);
-        let mut taken = BTreeMap::new();
+        // Of each partition the next event, the oldest first.
+        let next = |partition, n: usize| {
+            let fresh = queues.get(partition)?.fresh.get(n)?;
+            Some(Reverse((fresh.at, partition, n)))
+        };
+        let mut fronts: BinaryHeap<_> = queues.keys().filter_map(|it| next(it, 0)).collect();
         let mut entries = Vec::new();
         let mut bytes = 0;
-        while let Some((partition, fresh)) = oldest(queues, &taken)
+        while let Some(Reverse((_, partition, n))) = fronts.pop()
+            && let fresh = &queues[partition].fresh[n]
             && (bytes == 0 || bytes + fresh.bytes <= PAGE_BYTES_MAX)
             && (entries.len() as u64) < left
             && entries.len() < room.entries_max
         {
             bytes += fresh.bytes;
             entries.push(fresh.entry.clone());
-            *taken.entry(partition).or_default() += 1;
+            fronts.extend(next(partition, n + 1));
         }
         let sealed = entries.len() as u64 == left;
         (!entries.is_empty()).then_some(Self { epoch, i, entries, sealed })
@@ -79,16 +85,4 @@ impl Page {
             .build()
             .expect("table and item are set")
     }
-}
-
-/// The oldest event that is not taken yet.
-fn oldest<'a>(
-    queues: &'a BTreeMap<Partition, Queue>,
-    taken: &BTreeMap<&Partition, usize>,
-) -> Option<(&'a Partition, &'a Fresh)> {
-    let fronts = queues.iter().filter_map(|(partition, queue)| {
-        let taken = taken.get(partition).copied().unwrap_or_default();
-        Some((partition, queue.fresh.get(taken)?))
-    });
-    fronts.min_by_key(|(_, fresh)| fresh.at)
 }

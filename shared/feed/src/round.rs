@@ -1,4 +1,4 @@
-//! Indexes a group of partitions whose progress one request can read.
+//! Indexes a group of partitions.
 //!
 //! A round knows an end of the index before which every page was settled. Afterwards it has read the progress of its
 //! partitions. So if a page can be put at that end, no other page has moved the progress since. If not, the pages after
@@ -193,6 +193,7 @@ impl<'a> Round<'a> {
             let Some(page) = Page::cut(&self.backlog.queues, self.end.at, room) else {
                 return Ok(false);
             };
+            self.turn.keep().await;
             let put = page.put(index.table.name());
             let Err(gave_up) = retry.run(|| index.table.put(put.clone())).await else {
                 self.done(&page).await?;

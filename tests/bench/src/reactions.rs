@@ -12,7 +12,7 @@ use ringfence_aws::{Clock, Retry};
 use ringfence_core::kit::id;
 use ringfence_core::{BoundaryId, Catalogs, NewEvent, rfc3339};
 use ringfence_dcb_log::DcbLog;
-use ringfence_feed::{Checkpoint, GROUP_PARTITIONS_MAX, Index, Indexer, Until};
+use ringfence_feed::{Checkpoint, Index, Indexer, Until};
 use ringfence_services::topic::TopicEntry;
 use ringfence_views::{Definition, Generation, Projector, Ran};
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,8 @@ use crate::{BARE, OURS};
 
 /// Pages of the index for a replay. Each has as many orders as one transaction takes.
 const PAGES: usize = 4;
+/// Events of a page, each of another partition.
+const PAGE_EVENTS: usize = 100;
 /// Orders appended in one transaction.
 const APPENDED: usize = 100;
 /// Deliveries of publish-events.
@@ -62,10 +64,13 @@ pub(crate) async fn index(indexer: &Indexer, partitions: &[BoundaryId]) {
 /// A stack with [`PAGES`] pages in its index.
 fn indexed(runtime: &Runtime) -> (Store, usize) {
     let store = Store::new();
-    let events = PAGES * GROUP_PARTITIONS_MAX;
+    let events = PAGES * PAGE_EVENTS;
     runtime.block_on(async {
         let partitions = append_all(&log(&store), (0..events).map(order).collect()).await;
-        index(&Indexer::new([log(&store).into()], store.client(), INDEX), &partitions).await;
+        let indexer = Indexer::new([log(&store).into()], store.client(), INDEX);
+        for page in partitions.chunks(PAGE_EVENTS) {
+            index(&indexer, page).await;
+        }
     });
     (store, events)
 }
@@ -140,10 +145,10 @@ fn detail(record: &Value) -> String {
     serde_json::to_string(&detail).expect("a detail is a map with text keys")
 }
 
-/// New events of as many partitions as fit into one page: read, validated, indexed.
+/// New events of 100 partitions: read, validated, indexed.
 pub(crate) fn index_events() -> Case {
     let (store, runtime) = (Store::new(), runtime());
-    let partitions = (0..GROUP_PARTITIONS_MAX).map(order).collect();
+    let partitions = (0..PAGE_EVENTS).map(order).collect();
     let partitions = runtime.block_on(append_all(&log(&store), partitions));
     let (units, of) = (partitions.len(), store.clone());
     let ours = Side::on(&store, move || {

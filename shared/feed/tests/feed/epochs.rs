@@ -77,7 +77,7 @@ fn a_page_holds_many_partitions_and_ends_where_it_is_full() {
     run(3, async {
         let world = World::new();
         let note = "x".repeat(100_000);
-        for n in 0..100 {
+        for n in 0..150 {
             world.append(vec![changed(n, "x")]).await;
         }
         for _ in 0..8 {
@@ -87,14 +87,14 @@ fn a_page_holds_many_partitions_and_ends_where_it_is_full() {
         let wire = Wire::default();
         let indexer = world.indexer(world.wired(&wire), INDEX);
         let outcomes = indexer.index(partitions, Retry::default()).await;
-        assert_eq!(outcomes.values().flatten().sum::<u64>(), 108);
+        assert_eq!(outcomes.values().flatten().sum::<u64>(), 158);
         let exchanges = wire.take();
         let pages = exchanges.iter().filter(|exchange| exchange.operation == "PutItem");
         let entries = pages.map(|page| page.request["Item"]["e"]["L"].as_array().map(Vec::len));
-        // 100 partitions at once, one with 800 KB; three events of 100 KB fit a page.
-        assert_eq!(entries.collect::<Vec<_>>(), [Some(103), Some(3), Some(2)]);
+        // 150 partitions at once, one with 800 KB; three events of 100 KB fit a page.
+        assert_eq!(entries.collect::<Vec<_>>(), [Some(153), Some(3), Some(2)]);
         let moves = exchanges.iter().filter(|exchange| exchange.operation == "UpdateItem");
-        assert_eq!(moves.count(), 100 + 1 + 1);
+        assert_eq!(moves.count(), 150 + 1 + 1);
         world.check(INDEX).await;
     });
 }

@@ -116,6 +116,29 @@ fn nobody_holds_up_an_indexer_for_long() {
     assert!((500..1_000).contains(&busy_ms), "{busy_ms} ms");
 }
 
+#[test]
+fn a_turn_of_several_pages_keeps_the_lease() {
+    run(4, async {
+        let (world, wire) = (World::new(), Wire::default());
+        let [indexer, _] = crowd(&world, &wire).await;
+        for _ in 0..3 {
+            world.append(vec![changed(1, &"x".repeat(340_000))]).await;
+        }
+        for page in 0..3 {
+            wire.inject("PutItem", page, Fault::Delay(Duration::from_millis(1_200)));
+        }
+        let until = async {
+            tokio::time::sleep(Duration::from_millis(2_900)).await;
+            let lease = world.client.get_item().table_name(INDEX).key("p", text("$Lease-0"));
+            let lease = lease.key("i", number(0)).send().await.expect("an answer").item;
+            lease.expect("a lease")["until"].as_n().expect("a number").parse::<u64>()
+        };
+        let (outcomes, until) = futures::join!(indexer.index([of(1)], Retry::default()), until);
+        assert!(wire.is_spent() && outcomes.values().all(Result::is_ok), "{outcomes:?}");
+        assert!(until.expect("a time") > world.clock.now_ms(), "it is over before the last page");
+    });
+}
+
 /// An indexer that is alone never takes the lease: its costs are in `costs`.
 #[test]
 fn a_turn_costs_two_writes_and_the_look_at_one_progress() {
