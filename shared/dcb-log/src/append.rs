@@ -10,7 +10,7 @@ use ringfence_core::{
 };
 
 use crate::copies;
-use crate::log::DcbLog;
+use crate::log::{DcbLog, SENDS_MAX};
 use crate::outcome::{Again, End, Verdict, classify};
 use crate::partition::last;
 use crate::record;
@@ -20,9 +20,6 @@ const OPERATION: &str = "appending";
 /// How often an append gets new slots and times. If many writers append to one boundary that they have not read, one
 /// of them commits at a time, and the others try the next slot.
 const MINTS_MAX: u32 = 16;
-/// How often an append is sent unchanged. A transaction holds its items for longer than the first waits last. So if
-/// many appends check one item, the last few sends decide.
-pub(crate) const SENDS_MAX: u32 = 12;
 
 pub(crate) async fn append(log: &DcbLog, append: Append<'_>) -> Result<Appended, LogError> {
     let (record, envelope) = (append.record, append.envelope);

@@ -22,13 +22,12 @@ use futures::future::try_join_all;
 use ringfence_aws::{Failure, GaveUp, Item, Retry};
 use ringfence_core::{BoundaryId, Conflict, Counts, FenceEffect, LogError};
 
-use crate::append::SENDS_MAX;
 use crate::compare::Fence;
 use crate::fence::{differences, fence_id, fence_key};
 use crate::item::{
     ANNOUNCED, ANNOUNCER, COPIES, HEAD, OPEN, SINCE, count_name, key, number, text, whole,
 };
-use crate::log::DcbLog;
+use crate::log::{DcbLog, SENDS_MAX};
 
 const OPERATION: &str = "announcing an append";
 /// Others may take over an announcement after this time, in milliseconds.

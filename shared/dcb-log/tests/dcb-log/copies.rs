@@ -7,13 +7,13 @@ use ringfence_aws::wire::{Fault, Wire};
 use ringfence_aws::{Clock, Item};
 use ringfence_core::kit::id;
 use ringfence_core::{
-    Catalog, Context, Decisions, EventSchema, HandleError, Handled, LogError, StoreError, events,
-    handle,
+    Append, Catalog, Consistency, Context, Decisions, EventLog, EventSchema, HandleError, Handled,
+    LogError, Plan, Query, QueryItem, StoreError, Tag, events, handle,
 };
 use ringfence_dcb_log::DcbLog;
 
 use crate::prices::{cost, metered};
-use crate::shop::{OrderListed, ProductListed, Shop};
+use crate::shop::{OrderListed, OrderPlaced, ProductListed, Shop};
 use crate::stack::{NOW_MS, Stack, append, committed, envelope};
 use crate::verify::{repair, verify};
 
@@ -60,11 +60,6 @@ async fn counts(stack: &Stack) -> Vec<(u64, u64)> {
     counts
 }
 
-/// The operations since the last look, each with the partition key and the place of its first item.
-fn operations(wire: &Wire) -> Vec<String> {
-    wire.take().into_iter().map(|exchange| exchange.operation).collect()
-}
-
 #[tokio::test]
 async fn a_check_costs_what_it_costs_without_copies_and_an_append_one_unit_more_for_each() {
     let stack = stack(4).await;
@@ -87,8 +82,8 @@ async fn builds_with_other_copies_and_without_them_work_side_by_side() {
     let stack = stack(4).await;
     let catalogs = [0, 2, 4, 9].map(shop);
     let logs = || catalogs.iter().map(|catalog| (stack.log_of(catalog, &stack.clock), catalog));
-    // The first one makes no copies, and the second one two. Nobody changes that.
-    for (n, (log, _)) in (1..).zip(logs()) {
+    // The first one makes no copies, and the second one two. Nobody changes that, also not the first one again.
+    for (n, (log, _)) in (1..).zip(logs().chain(logs())) {
         assert_eq!(list(&log).await, n);
         let copies = if n == 1 { 0 } else { 2 };
         let expected: Vec<_> = (0..=copies).map(|place| (place, n)).collect();
@@ -104,7 +99,7 @@ async fn builds_with_other_copies_and_without_them_work_side_by_side() {
         let log = stack.log_of(&catalog, &stack.clock);
         let report = log.repair_fences(&crate::verify::OPTIONS).await.expect("a report");
         assert!(report.in_order() && report.mended.is_empty(), "{report:?}");
-        let expected: Vec<_> = (0..=u64::from(copies)).map(|place| (place, 4)).collect();
+        let expected: Vec<_> = (0..=u64::from(copies)).map(|place| (place, 8)).collect();
         assert_eq!(counts(&stack).await, expected);
         for (m, (log, catalog)) in logs().enumerate() {
             let placed = order(&log, catalog, &format!("o{copies}-{m}-again")).await;
@@ -160,23 +155,55 @@ async fn a_dead_writer_holds_others_up_for_ten_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_writer_that_comes_too_late_appends_by_a_new_number() {
+async fn what_comes_late_changes_nothing() {
     let stack = stack(2).await;
     list(&stack.log()).await;
-    // Its transaction takes twenty seconds. Meanwhile another writer takes over.
+    // An append takes twenty seconds. Meanwhile an order levels the copies, or another writer takes over.
+    for (n, by_order) in [(2, true), (3, false)] {
+        let wire = Wire::default();
+        let slow = stack.log_through(&wire, &stack.catalog);
+        wire.inject("TransactWriteItems", 0, Fault::Delay(Duration::from_secs(20)));
+        let other = async {
+            tokio::time::sleep(Duration::from_secs(11)).await;
+            let log = stack.log_at(&Clock::fixed(NOW_MS + n * 60_000));
+            match by_order {
+                true => drop(order(&log, &stack.catalog, "o1").await.expect("it is placed")),
+                false => assert_eq!(list(&log).await, n),
+            }
+        };
+        let (last, ()) = tokio::join!(list(&slow), other);
+        let again = wire.take().into_iter().filter(|it| it.operation == "UpdateItem").count();
+        assert_eq!((last, again), (n + u64::from(!by_order), 2), "it announces again");
+        assert_eq!(counts(&stack).await, [(0, last), (1, last), (2, last)]);
+    }
+    // The put of a copy comes when the fence counts more.
     let wire = Wire::default();
-    let slow = stack.log_through(&wire, &stack.catalog);
-    wire.inject("TransactWriteItems", 0, Fault::Delay(Duration::from_secs(20)));
-    let other = async {
-        tokio::time::sleep(Duration::from_secs(11)).await;
-        list(&stack.log_at(&Clock::fixed(NOW_MS + 11_000))).await
-    };
-    let (first, second) = tokio::join!(list(&slow), other);
-    assert_eq!((first, second), (3, 2));
-    let sent = operations(&wire);
-    assert_eq!(sent.iter().filter(|it| *it == "TransactWriteItems").count(), 2, "{sent:?}");
-    assert_eq!(counts(&stack).await, [(0, 3), (1, 3), (2, 3)]);
+    let log = stack.log_through(&wire, &stack.catalog);
+    wire.inject("PutItem", 0, Fault::Stray(Duration::from_secs(60)));
+    assert_eq!((list(&log).await, list(&stack.log()).await), (5, 6));
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    assert_eq!(counts(&stack).await, [(0, 6), (1, 6), (2, 6)]);
     stack.check_fences().await;
+}
+
+#[tokio::test]
+async fn a_check_of_a_copy_that_is_not_there_checks_the_fence() {
+    let stack = stack(2).await;
+    let tags = vec![Tag::new("productId", "p1")];
+    let query = Query { items: vec![QueryItem { tags, types: vec!["ProductListed".into()] }] };
+    let plan = Plan::new(&query, &stack.catalog).expect("a route");
+    let (log, envelope) = (stack.log(), envelope());
+    let read = log.read_with_seen(&plan, Consistency::Strong, &envelope).await;
+    let (_, seen) = read.expect("nothing");
+    let place = async |order| {
+        let events = events![OrderPlaced { order_id: id(order), product_ids: vec![] }];
+        let append = Append { events, seen: Some(&seen), record: None, envelope: &envelope };
+        log.append(append).await
+    };
+    committed(place("o1").await);
+    list(&stack.log_of(&shop(0), &stack.clock)).await;
+    let error = place("o2").await.expect_err("the product is listed");
+    assert!(matches!(error, LogError::Conflict(_)), "{error:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -194,8 +221,13 @@ async fn a_writer_that_gives_up_levels_the_copies() {
 
 #[tokio::test]
 async fn a_repair_levels_copies_that_count_something_else() {
+    // It makes those of a fence that has none yet.
+    let stack = stack(2).await;
+    list(&stack.log_of(&shop(0), &stack.clock)).await;
+    assert!(verify(&stack).await.in_order() && repair(&stack).await.in_order());
+    assert_eq!(counts(&stack).await, [(0, 1), (1, 1), (2, 1)]);
     for (copy, count) in [(1, 7), (2, 1), (2, 9)] {
-        let stack = stack(2).await;
+        let stack = self::stack(2).await;
         list(&stack.log()).await;
         list(&stack.log()).await;
         let key = [("id", AttributeValue::S("fence#productId:p1".to_owned()))];

@@ -1,6 +1,9 @@
 //! Steps in words.
 
-use super::{Announced, Model, Request, State, Step, rules::Actor};
+use super::{
+    rules::Actor,
+    steps::{Announced, Model, Request, State, Step},
+};
 
 /// One line for a step.
 pub(super) fn line(model: &Model, before: &State, step: &Step, after: &State) -> String {
