@@ -196,7 +196,7 @@ fn a_wrong_addition_is_refused_with_the_way_out_and_nothing_is_written() {
         ("carts", "book", Some("carts/Booked"), "has no event Booked"),
         ("carts", "add-item", None, "has ItemAdded already"),
         ("carts", "event-table", None, "writes something else of the id EventTable"),
-        ("carts", "functions-fail2", None, "writes something else of the id FunctionsFail2"),
+        ("carts", "functions-fail", None, "writes something else of the id FunctionsFail"),
         ("carts", "carts-role", None, "the ids of roles in template.yaml end in Role"),
         ("ordering", "confirm-order", None, "is not the slice confirm-order: choose another name"),
         ("carts", "views", None, "choose another name in kebab case, such as show-views"),
