@@ -1,25 +1,25 @@
 //! Appending: send until the outcome is known (rule 9).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::mem::take;
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use ringfence_aws::Failure;
-use ringfence_core::{
-    Append, Appended, BoundaryId, Effect, Envelope, LogError, SequencedEvent, StoreError,
-};
+use ringfence_core::{Append, Appended, BoundaryId, Effect, Envelope, LogError, SequencedEvent};
 
-use crate::copies;
-use crate::log::{DcbLog, SENDS_MAX};
+use crate::log::DcbLog;
 use crate::outcome::{Again, End, Verdict, classify};
 use crate::partition::last;
 use crate::record;
-use crate::transaction::{Draft, Mint, Transaction, Via};
+use crate::transaction::{Draft, Mint, Transaction};
 
 const OPERATION: &str = "appending";
 /// How often an append gets new slots and times. If many writers append to one boundary that they have not read, one
 /// of them commits at a time, and the others try the next slot.
 const MINTS_MAX: u32 = 16;
+/// How often an append is sent unchanged. A transaction holds its items for longer than the first waits last. So if
+/// many appends check one item, the last few sends decide.
+const SENDS_MAX: u32 = 12;
 
 pub(crate) async fn append(log: &DcbLog, append: Append<'_>) -> Result<Appended, LogError> {
     let (record, envelope) = (append.record, append.envelope);
@@ -65,94 +65,26 @@ pub(crate) async fn commit(
     draft: &mut Draft<'_>,
     envelope: &Envelope,
 ) -> Result<End, LogError> {
-    let declared = draft.effect.fences.iter().filter(|(_, fence)| fence.copies > 0);
-    let announce = declared.filter(|(_, fence)| !fence.adds.is_empty());
-    let announce = announce.map(|(boundary, _)| boundary.clone()).collect();
-    let ended = sends(log, draft, envelope, announce).await;
-    if !matches!(ended, Ok(End::Committed)) {
-        for (boundary, via) in &draft.via {
-            if let Via::Announced(number) = via {
-                copies::give_up(log, log.retry(envelope), boundary, *number).await;
-            }
-        }
-    }
-    ended
-}
-
-/// Announces the append on fences with copies, in their order, so no two writers wait for each other. Then mints and
-/// sends.
-async fn sends(
-    log: &DcbLog,
-    draft: &mut Draft<'_>,
-    envelope: &Envelope,
-    mut announce: BTreeSet<BoundaryId>,
-) -> Result<End, LogError> {
     let mut mints = log.retry(envelope).attempts_max(MINTS_MAX).start();
     let mut place = Place::find(log, draft, envelope).await?;
     loop {
-        while let Some(boundary) = announce.pop_first() {
-            let fence = &draft.effect.fences[&boundary];
-            match copies::announce(log, log.retry(envelope), &boundary, fence).await? {
-                Some(announcement) => {
-                    place.raise = place.raise.max(announcement.after_head());
-                    draft.via.insert(boundary, Via::Announced(announcement.number));
-                }
-                None => {
-                    mints.contend(None).await?;
-                    announce.insert(boundary);
-                }
-            }
-        }
         let mint = place.mint(log, draft, envelope);
         let mut transaction = draft.mint(&mint)?;
         let (mut items, token) = (take(&mut transaction.items), &*transaction.append_id);
-        // Whether an earlier send of this transaction has no answer.
-        let mut unsettled = false;
-        let again = loop {
-            let send = || {
-                let sent = send(log, draft, &mint, &mut items, token);
-                async move { sent.await.map(|()| Verdict::End(End::Committed)) }
-            };
-            let judge =
-                |failure, sent_before| classify(&transaction, failure, sent_before || unsettled);
-            let sends = log.retry(envelope).attempts_max(SENDS_MAX);
-            match sends.judged(OPERATION, send, judge).await.map_err(|e| known(e, unsettled))? {
-                Verdict::End(end) => return Ok(end),
-                Verdict::Conflict(conflict) => return Err(LogError::Conflict(conflict)),
-                Verdict::Again(again) => break again,
-                Verdict::Ahead { boundaries, sent_before } => {
-                    // A copy may count less again, so a request that it refuses now can still take effect. The same
-                    // one is sent again, and no other one.
-                    unsettled |= sent_before;
-                    for boundary in &boundaries {
-                        let (retry, fence) = (log.retry(envelope), &draft.effect.fences[boundary]);
-                        while !copies::look(log, retry, boundary, &fence.requires).await? {
-                            let waits = mints.contend(None).await;
-                            waits.map_err(|error| known(error.into(), unsettled))?;
-                        }
-                    }
-                    let waits = mints.contend(None).await;
-                    waits.map_err(|error| known(error.into(), unsettled))?;
-                }
-            }
+        let send = || {
+            let sent = send(log, draft, &mint, &mut items, token);
+            async move { sent.await.map(|()| Verdict::End(End::Committed)) }
         };
-        mints.contend(None).await?;
-        draft.via.extend(again.whole.iter().map(|boundary| (boundary.clone(), Via::Fence)));
-        announce.extend(again.announce.iter().cloned());
-        place.move_on(log, again, envelope).await?;
-    }
-}
-
-/// The error of an append, of which an earlier send may have no answer.
-fn known(error: LogError, unsettled: bool) -> LogError {
-    match error {
-        LogError::Store(
-            StoreError::Contention { attempts, .. } | StoreError::Throttled { attempts },
-        ) if unsettled => {
-            let source = "a later send was not judged".into();
-            StoreError::OutcomeUnknown { attempts, source }.into()
+        let judge = |failure, sent_before| classify(&transaction, failure, sent_before);
+        let sends = log.retry(envelope).attempts_max(SENDS_MAX);
+        match sends.judged(OPERATION, send, judge).await? {
+            Verdict::End(end) => return Ok(end),
+            Verdict::Conflict(conflict) => return Err(LogError::Conflict(conflict)),
+            Verdict::Again(again) => {
+                mints.contend(None).await?;
+                place.move_on(log, again, envelope).await?;
+            }
         }
-        error => error,
     }
 }
 

@@ -128,11 +128,6 @@ pub enum FenceDefect {
         /// The time of the newest event.
         found: Option<u64>,
     },
-    /// These copies, numbered from 1, count something else than the fence.
-    Copies {
-        /// Their numbers.
-        copies: Vec<u64>,
-    },
     /// The fence changed, or writers held it, at every examination. So its counts could not be checked.
     Undecided,
 }
@@ -218,17 +213,11 @@ impl Difference {
 
     /// A fence that could not be read, with the events that a scan `found`.
     pub(crate) fn undecided(boundary: &BoundaryId, found: &Found) -> Self {
-        let of = Self::of_copies(boundary, FenceDefect::Undecided);
-        Self { found: found.all.clone(), ..of }
-    }
-
-    /// A fence whose copies are wrong.
-    pub(crate) fn of_copies(boundary: &BoundaryId, wrong: FenceDefect) -> Self {
         Self {
             boundary: boundary.clone(),
-            wrong: vec![wrong],
+            wrong: vec![FenceDefect::Undecided],
             add: BTreeMap::new(),
-            found: Fence::default(),
+            found: found.all.clone(),
             at_rest: None,
             repaired: None,
         }
@@ -272,10 +261,6 @@ impl fmt::Display for FenceDefect {
             }
             Self::Head { says, found } => {
                 write!(f, "head is {}, found {}", at(says, "missing"), at(found, "no event"))
-            }
-            Self::Copies { copies } => {
-                let copies: Vec<_> = copies.iter().map(u64::to_string).collect();
-                write!(f, "another count in its copies {}", copies.join(", "))
             }
             Self::Undecided => write!(f, "changed each time that it was examined"),
         }

@@ -9,7 +9,7 @@ use crate::append::dry_run;
 use crate::item::{key_of, read_type};
 use crate::layout::table_layout;
 use crate::log::DcbLog;
-use crate::transaction::{Action, Transaction, Via};
+use crate::transaction::{Action, Transaction};
 
 impl DryRunOn for DcbLog {
     fn meter(&self) -> &Meter {
@@ -60,13 +60,9 @@ fn said(action: &Action, request: &TransactWriteItem) -> ringfence_aws::Action {
         Action::Check { partition, slot } => {
             (Some(format!("{partition} {slot}")), None, free(*slot))
         }
-        Action::Fence { boundary, requires, via } => {
+        Action::Fence(boundary, requires) => {
             let does = request.update.is_some().then(|| "counts the events".to_owned());
-            let item = match via {
-                Via::Copy(copy) => format!("copy {copy} of the fence of {boundary}"),
-                Via::Fence | Via::Announced(_) => format!("the fence of {boundary}"),
-            };
-            (Some(item), does, counts(requires))
+            (Some(format!("the fence of {boundary}")), does, counts(requires))
         }
     };
     ringfence_aws::Action { item: item.unwrap_or_default(), does, requires, bytes: 0 }

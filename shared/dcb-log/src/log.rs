@@ -4,10 +4,6 @@ use aws_sdk_dynamodb::Client;
 use ringfence_aws::{Clock, Meter, Retry, Table};
 use ringfence_core::{Catalog, Envelope, OwnTime};
 
-/// How often an append is sent unchanged. A transaction holds its items for longer than the first waits last. So if
-/// many appends check one item, the last few sends decide.
-pub(crate) const SENDS_MAX: u32 = 12;
-
 /// An event log in one DynamoDB table.
 pub struct DcbLog {
     pub(crate) table: Table,

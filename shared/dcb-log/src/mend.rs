@@ -7,9 +7,8 @@ use ringfence_aws::{Failure, GaveUp, Item, Retry};
 use ringfence_core::{LogError, StoreError};
 
 use crate::compare::{Difference, Fence};
-use crate::copies::{Announcement, announced, end};
 use crate::fence::{fence_key, read_free};
-use crate::item::{ANNOUNCED, ANNOUNCER, COPIES, HEAD, ID, REPAIRED, SINCE, number, text, whole};
+use crate::item::{HEAD, ID, REPAIRED, text};
 use crate::log::DcbLog;
 
 /// Mends a fence, unless another repair mends it or writers hold it at every attempt. The next examination shows the
@@ -31,19 +30,8 @@ pub(crate) async fn mend(log: &DcbLog, differs: &Difference) -> Result<(), LogEr
         mended.extend(fence_key(&differs.boundary));
         next.write(&mut mended);
         mended.extend(repair.iter().map(|repair| (REPAIRED.to_owned(), text(repair))));
-        // An announced append would have put copies of the old counts, so the repair announces too.
-        let copies = whole(&fence, COPIES).unwrap_or(0);
-        if let of @ 1.. = announced(&fence) {
-            mended.insert(ANNOUNCED.to_owned(), number(of + 1));
-            mended.insert(SINCE.to_owned(), number(log.clock.now_ms()));
-            mended.extend(repair.iter().map(|repair| (ANNOUNCER.to_owned(), text(repair))));
-        }
-        match replace(log, &fence, mended.clone()).await {
-            Ok(()) if announced(&fence) == 0 => return Ok(()),
-            Ok(()) => {
-                let (retry, of) = (Retry::default(), Announcement::of(mended));
-                return end(log, retry, &differs.boundary, &of, [copies, copies]).await;
-            }
+        match replace(log, &fence, mended).await {
+            Ok(()) => return Ok(()),
             // An append changed it, or a transaction holds it. Try again, from the new counts.
             Err(Failure::Condition(_)) => {}
             Err(failure) if failure.is_transient() => {}
@@ -58,13 +46,13 @@ pub(crate) async fn mend(log: &DcbLog, differs: &Difference) -> Result<(), LogEr
     }
 }
 
-/// Replaces `old`. Every append changes the head, every repair `repaired` and every announcement its number. So if these
-/// are unchanged, the whole fence is unchanged, except for the end of an announcement.
+/// Replaces `old`. Every append changes the head and every repair changes `repaired`. So if both are unchanged, the
+/// whole fence is unchanged.
 async fn replace(log: &DcbLog, old: &Item, new: Item) -> Result<(), Failure> {
     let mut names = HashMap::new();
     let mut values = Item::new();
     let mut conditions = Vec::new();
-    for (n, name) in [HEAD, REPAIRED, ANNOUNCED].into_iter().enumerate() {
+    for (n, name) in [HEAD, REPAIRED].into_iter().enumerate() {
         names.insert(format!("#n{n}"), name.to_owned());
         conditions.push(match old.get(name) {
             None => format!("attribute_not_exists(#n{n})"),
