@@ -111,7 +111,7 @@ impl<H: Handler> Lanes<H> {
                 steps.push(async move { pass(to).await.map(|()| Step::Passed) }.boxed_local());
             }
             // A careful run does one thing at a time.
-            let is_careful = run.careful.get();
+            let is_careful = run.careful.get() > 0;
             let is_free = !(run.is_over() || is_careful && is_passing);
             if is_free && !is_last && lanes_max() > 0 && open.has_room(is_careful) {
                 let read = feed.take().map(|feed| self.read(run, feed, front, wants));
@@ -168,7 +168,7 @@ impl<H: Handler> Lanes<H> {
 
     /// Handles one event.
     async fn one(&self, run: &Run, cut: Cut) -> Result<Step, ReactorError> {
-        let _alone = match run.careful.get() {
+        let _alone = match run.careful.get() > 0 {
             true => Some(self.table.alone.lock().await),
             false => None,
         };

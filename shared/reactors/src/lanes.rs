@@ -87,7 +87,7 @@ pub(crate) struct Run {
     /// Parked lanes that are handled again.
     pub(crate) resumed: RefCell<BTreeSet<BoundaryId>>,
     /// Whether one event is handled at a time, and noted before, because the last run did not end normally.
-    pub(crate) careful: Cell<bool>,
+    pub(crate) careful: Cell<usize>,
     /// After the event that the last run was handling when it ended, if that run was careful.
     pub(crate) deadly: Cell<Option<Checkpoint>>,
     pub(crate) effects: Cell<u64>,

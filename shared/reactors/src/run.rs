@@ -12,8 +12,9 @@
 //! there is to catch up with.
 //!
 //! A run that has not given its lease back did not end normally: its process was killed, or an effect ended it. The
-//! next run is **careful** until it has handled one batch: it handles one event at a time, and notes each before. If
-//! that run does not end normally either, the noted event is the cause: its lane is parked, and the others go on.
+//! next run is **careful** for as many batches as a run reads ahead: it handles one event at a time, and notes each
+//! before. If that run does not end normally either, the noted event is the cause: its lane is parked, and the others
+//! go on.
 use std::cell::{Cell, RefCell};
 use std::future::ready;
 use std::time::Duration;
@@ -26,7 +27,9 @@ use crate::Starts;
 use crate::error::ReactorError;
 use crate::handler::Handler;
 use crate::item::ReactorStanding;
-use crate::lanes::{EFFECT_TIME_MAX, Ended, Lanes, RanLanes, Run, WAITING_LANES_MAX, millis};
+use crate::lanes::{
+    BATCHES_MAX, EFFECT_TIME_MAX, Ended, Lanes, RanLanes, Run, WAITING_LANES_MAX, millis,
+};
 
 /// How much longer than its time the lease of a run lasts.
 const LEASE_RESERVE: Duration = Duration::from_secs(5);
@@ -60,7 +63,7 @@ impl<H: Handler> Lanes<H> {
             receipts: RefCell::default(),
             parked: RefCell::default(),
             resumed: RefCell::default(),
-            careful: Cell::new(standing.until_ms.is_some()),
+            careful: Cell::new(if standing.until_ms.is_some() { BATCHES_MAX } else { 0 }),
             deadly: Cell::new(standing.trying),
             effects: Cell::new(0),
             failures: Cell::new(0),
@@ -148,7 +151,7 @@ impl<H: Handler> Lanes<H> {
         let lanes_max = || failures_max.saturating_sub(run.failures.get());
         let pass = async |to| {
             self.advance(run, to).await?;
-            run.careful.set(false);
+            run.careful.set(run.careful.get().saturating_sub(1));
             Ok(())
         };
         let from = run.at.get();

@@ -26,6 +26,9 @@ pub struct ReactorTable {
     pub(crate) alone: Arc<Mutex<()>>,
 }
 
+/// How often a receipt is tried, each time with all attempts of a request.
+const RECEIPT_ROUNDS_MAX: u32 = 10;
+
 /// The lease of a run, or of an operator for one write. Each write of the reactor's item raises the number, under the
 /// condition that nobody else has raised it. So a late or second send of a write changes nothing.
 #[derive(Debug)]
@@ -257,17 +260,29 @@ impl ReactorTable {
         receipt: &Receipt,
     ) -> Result<(), ReactorError> {
         let put = self.receipt_put(reactor, lane, receipt);
-        match Retry::default().run(|| self.table.put(put.clone())).await {
-            Ok(()) => Ok(()),
-            Err(GaveUp { failure: Failure::Condition(found), unknown, .. }) => {
-                let found = found.as_ref().map(Receipt::of).transpose()?;
-                // It is our own: the answer to an earlier send was lost.
-                match unknown.is_some() && found.as_ref() == Some(receipt) {
-                    true => Ok(()),
-                    false => Err(overtaken(reactor)),
+        let (mut sent_before, mut rounds) = (false, 0);
+        loop {
+            rounds += 1;
+            let gave_up = match Retry::default().run(|| self.table.put(put.clone())).await {
+                Ok(()) => return Ok(()),
+                Err(gave_up) => gave_up,
+            };
+            sent_before |= gave_up.unknown.is_some();
+            match gave_up.failure {
+                Failure::Condition(found) => {
+                    let found = found.as_ref().map(Receipt::of).transpose()?;
+                    // It is our own: the answer to an earlier send was lost.
+                    return match sent_before && found.as_ref() == Some(receipt) {
+                        true => Ok(()),
+                        false => Err(overtaken(reactor)),
+                    };
                 }
+                // All receipts share a key. A run that ended here would leave its effect in doubt.
+                Failure::Throttled { .. } if rounds < RECEIPT_ROUNDS_MAX => {
+                    Retry::default().pause(rounds).await;
+                }
+                _ => return Err(failed("writing a receipt")(gave_up)),
             }
-            Err(gave_up) => Err(failed("writing a receipt")(gave_up)),
         }
     }
 

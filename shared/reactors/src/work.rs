@@ -91,7 +91,7 @@ impl<H: Handler> Lanes<H> {
                        function says how";
             return self.failed(run, lane, entry, Failed::ForGood(why.to_owned())).await;
         }
-        if run.careful.get() {
+        if run.careful.get() > 0 {
             self.table.note_trying(self.handler.name(), &run.lease, *checkpoint).await?;
         }
         if receipt.began != Some(*checkpoint) {

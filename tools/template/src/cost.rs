@@ -152,9 +152,9 @@ impl Facts {
         let pages = (together / 4.0).ceil();
         let touched = ROWS_OF_EVENT.min(self.views);
         let lanes = if self.lanes > 0.0 { 1.0 } else { 0.0 };
-        let view_reads = self.views * (VIEW_READ + VIEW_PAGES * pages) + pages;
-        let view_writes = touched * VIEW_TOUCHED_WRITE + (self.views - touched) * VIEW_WRITE;
         let views = if self.views > 0.0 { 1.0 } else { 0.0 };
+        let view_reads = views * (VIEWS_READ + pages - 1.0) + touched * VIEW_READ;
+        let view_writes = views * VIEWS_WRITE + touched * VIEW_WRITE;
         // The share of hours in which something happens.
         let hours = 1.0 - (-commands_a_day / 24.0).exp();
         let metrics = 2.0 * views + lanes;
@@ -183,8 +183,9 @@ impl Facts {
             item(
                 "logs",
                 Modelled,
-                LOG.of(commands * SLICE_LINE
-                    + runs * (INDEX_LINE + PUBLISH_LINE + VIEW_LINE * self.views)),
+                LOG.of(
+                    commands * SLICE_LINE + runs * (INDEX_LINE + PUBLISH_LINE + VIEWS_LINE * views)
+                ),
             ),
             item(
                 "log of events",

@@ -1,5 +1,6 @@
 //! A lane whose event fails waits, and the others go on.
 
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -291,8 +292,10 @@ async fn an_event_that_ends_the_process_is_parked_and_the_other_lanes_go_on() {
         let world = World::new(7);
         let deadly = |event: &str| world.receiver.0.lock().unwrap().deadly = Some(event.to_owned());
         deadly("orderId:a/2");
-        let orders = ["b", "a", "a", "a", "b", "c"];
-        world.publish(orders.map(|order| asked(order, 1))).await;
+        // It is in the third batch, and a run reads ahead.
+        let before = 250;
+        let orders = [&vec!["b"; before][..], &["a", "a", "a", "b", "c"]].concat();
+        world.publish(orders.into_iter().map(|order| asked(order, 1))).await;
         for _ in 0..2 {
             assert!(world.run_that_may_die::<RECEIPTS>().await.is_none());
             assert_eq!(world.run_that_may_die::<RECEIPTS>().await.unwrap().ended, Ended::Held);
@@ -303,9 +306,10 @@ async fn an_event_that_ends_the_process_is_parked_and_the_other_lanes_go_on() {
         let parked = world.parked().await;
         assert!(parked[0].cause.starts_with("two runs have ended"), "{parked:?}");
         let sent = |order: &str| slots(&world, &format!("orderId:{order}"));
+        let of_b: BTreeSet<_> = sent("b").into_iter().collect();
         assert_eq!(
-            (sent("a"), sent("b"), sent("c")),
-            (vec!["1".to_owned()], vec!["1".to_owned(), "2".to_owned()], vec!["1".to_owned()],)
+            (sent("a"), of_b.len(), sent("c")),
+            (vec!["1".to_owned()], before + 1, vec!["1".to_owned()])
         );
         // A person retries it too early, and after the deploy that mends it.
         for is_mended in [false, true] {

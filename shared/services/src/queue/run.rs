@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use aws_lambda_events::sqs::SqsMessage;
-use futures::future::join_all;
+use futures::stream::{StreamExt, iter};
 use ringfence_aws::Clock;
 use ringfence_core::{chain, json, rfc3339};
 use ringfence_lambda::slice::QueuedCommand;
@@ -81,7 +81,11 @@ impl Batch<'_> {
         for message in records.iter().map(Delivered::of) {
             groups.entry(message.group.clone()).or_default().push(message);
         }
-        join_all(groups.into_values().map(|messages| self.group(messages))).await.concat()
+        // One of them may end the process each time. The others must not have begun then, because that counts as a try.
+        let all_at_once = groups.values().flatten().all(|it| it.received <= NOTED_AFTER);
+        let at_once = if all_at_once { groups.len().max(1) } else { 1 };
+        let groups = iter(groups.into_values()).map(|messages| self.group(messages));
+        groups.buffer_unordered(at_once).concat().await
     }
 
     /// Carries out the commands of a group. A failed command holds back the later ones.

@@ -141,6 +141,7 @@ async fn a_command_that_ends_its_process_is_given_up_and_a_repeat_is_carried_out
     let world = World::with_lamp().await;
     world.give(PLACE, "p", &place("o-1", "lamp")).await;
     world.give(CANCEL, "c", &cancel("o-1")).await;
+    world.give(CANCEL, "q", &cancel("o-2")).await;
     world.busy.refuse("Query");
     world.deliver(false).await;
     world.busy.clear();
@@ -148,7 +149,7 @@ async fn a_command_that_ends_its_process_is_given_up_and_a_repeat_is_carried_out
     let mut receives = 1;
     while world.states(&["p"]).await == ["pending"] {
         world.wait(600).await;
-        assert_eq!(world.deliver(false).await, 2);
+        assert_eq!(world.deliver(false).await, 3);
         receives += 1;
     }
     // The first sixteen note nothing before they begin.
@@ -161,11 +162,13 @@ async fn a_command_that_ends_its_process_is_given_up_and_a_repeat_is_carried_out
         dead_letter["cause"].as_str().unwrap().starts_with("internal: the try ended"),
         "{dead_letter}"
     );
-    // The command behind it was received as often, but is not given up.
+    // The command behind it and the one of another group were received as often, but are not given up.
     world.busy.clear();
     world.wait(600).await;
     world.deliver(false).await;
-    assert_eq!(world.answer("c").await["answer"]["code"], "OrderNotFound");
+    for of in ["c", "q"] {
+        assert_eq!(world.answer(of).await["answer"]["code"], "OrderNotFound", "{of}");
+    }
     world.give(PLACE, "p", &place("o-1", "lamp")).await;
     world.deliver(false).await;
     assert_eq!(world.answer("p").await["answer"]["events"][0]["slot"], 1);

@@ -8,14 +8,12 @@ pub(super) const INDEX_WRITE_PAGE: f64 = 1.0;
 /// Of an event in the index: its progress, and its share of the page.
 pub(super) const INDEX_WRITE_EVENT: f64 = 2.0;
 pub(super) const INDEX_READ_EVENT: f64 = 1.0;
-/// Of a view that a notification wakes, without pages of the index.
-pub(super) const VIEW_READ: f64 = 3.5;
-/// How often a view reads a page of the index.
-pub(super) const VIEW_PAGES: f64 = 1.5;
-/// Of a view without new rows; `shared/views/tests/views/rounds.rs`.
-pub(super) const VIEW_WRITE: f64 = 1.0;
-/// Of a view with new rows, without the rows.
-pub(super) const VIEW_TOUCHED_WRITE: f64 = 2.0;
+/// Of all views together, with one page of the index; `shared/views/tests/views/together.rs`.
+pub(super) const VIEWS_READ: f64 = 3.0;
+pub(super) const VIEWS_WRITE: f64 = 1.0;
+/// Of a view with new rows, besides these and the rows.
+pub(super) const VIEW_READ: f64 = 1.0;
+pub(super) const VIEW_WRITE: f64 = 2.0;
 pub(super) const ROW_WRITE: f64 = 2.0;
 pub(super) const ROW_READ: f64 = 1.0;
 pub(super) const ROWS_OF_EVENT: f64 = 2.0;
@@ -27,7 +25,7 @@ pub(super) const DUE_READ: f64 = 1.0;
 pub(super) const SLICE_LINE: f64 = 589.0 + 250.0;
 pub(super) const INDEX_LINE: f64 = 350.0;
 pub(super) const PUBLISH_LINE: f64 = 250.0;
-pub(super) const VIEW_LINE: f64 = 457.0;
+pub(super) const VIEWS_LINE: f64 = 600.0;
 pub(super) const SWEEP_LINE: f64 = 430.0;
 /// An event in its log and in the index, with what is stored beside it, in bytes.
 pub(super) const STORED: f64 = 2.0 * 1_100.0;

@@ -130,8 +130,8 @@ impl Source<'_> {
         });
         let sum = "\"SUM(FILL(METRICS(), 0))\"".to_owned();
         let lost = own("BatchesLost", says, Looks::Over("batches", sum, of.collect()));
-        let says = "A function that is not a slice has failed for 15 minutes, or any function has crashed or run out of time \
-                    or memory; the log says which one, and why.";
+        let says = "In each of three times five minutes a function that is not a slice has failed, or any function has \
+                    crashed or run out of time or memory; the log says which one, and why.";
         let looks = Looks::At(OWN, "failed", "Sum", 300, None);
         let fail = Alarm { periods: 3, ..own("FunctionsFail", says, looks) };
         let mut alarms = vec![behind, stopped, given_up, lost, fail];
@@ -240,8 +240,8 @@ impl Source<'_> {
 
     /// The alarms and the dashboard.
     pub(super) fn alarms(&self) -> String {
-        let mut text = "  # ---- Alarms and the dashboard ----\n  # One alarm for each kind of trouble; dashboard and runbook tell \
-                        whose it is. Where metrics are added or\n  # multiplied, one that has no value counts as 0.\n"
+        let mut text = "  # ---- Alarms and the dashboard ----\n  # One alarm for each kind of trouble; the runbook tells whose it \
+                        is. Where metrics are added, one\n  # that has no value counts as 0.\n"
             .to_owned();
         let alarms = self.all_alarms();
         for alarm in &alarms {

@@ -328,8 +328,8 @@ fn an_old_stack_is_taken_over_with_all_of_its_own_parts() {
             "Metrics of CommandsFail",
             "Resources: DeadlinesLate: the list does not need it",
             "DashboardBody of Dashboard",
-            "Resources: the comment `# One event is put by itself; the next slot of one partition and the record of a key are \
-             looked at so.` and 16 more: write comments outside of the marks",
+            "Resources: the comment `# One alarm for each kind of trouble; dashboard and runbook tell whose it is. Where metrics \
+             are added or` and 18 more: write comments outside of the marks",
         ],
         "the starter has no deadlines and no route of ship-order, and an older release wrote other alarms and batches"
     );
