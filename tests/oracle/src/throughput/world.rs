@@ -82,7 +82,7 @@ impl World {
     }
 
     pub(super) fn indexer(&self, client: &Client) -> Indexer {
-        Indexer::new([self.log(client).into()], client.clone(), "index")
+        Indexer::new([self.log(client).into()], client.clone(), "index").clocked(self.clock.clone())
     }
 
     async fn one_event(&self) -> Item {
