@@ -38,7 +38,7 @@ const EFFECT: Duration = Duration::from_millis(108);
 /// Longer than anything takes.
 const LONG: Duration = Duration::from_secs(900);
 /// Simulated seconds of indexing, and events for each other part.
-const SECONDS: u64 = 20;
+const SECONDS: u64 = 60;
 const EVENTS: u64 = 2_000;
 /// Shards of the logs' streams.
 const SHARDS: [usize; 4] = [1, 4, 16, 48];

@@ -22,29 +22,23 @@ use crate::table::{NOW_MS, TABLE, tables};
 /// The size of an event's item in bytes, about.
 pub(super) const EVENT_BYTES: usize = 1_000;
 
-/// Delays requests as the network and DynamoDB do. Counts pages of the index that were put, and those that came second.
-struct Line {
-    random: Mutex<Random>,
-    pages: Arc<[AtomicU64; 2]>,
-}
+/// Delays requests as the network and DynamoDB do.
+struct Line(Mutex<Random>);
 
 impl Director for Line {
     fn faults(&self, operation: &str, _: &Value) -> Vec<Fault> {
-        let random = &mut self.random.lock().unwrap_or_else(PoisonError::into_inner);
+        let random = &mut self.0.lock().unwrap_or_else(PoisonError::into_inner);
         vec![Fault::Delay(Duration::from_millis(takes(random, usual(operation))))]
     }
 
-    fn carried_out(&self, operation: &str, request: &Value, status: u16) {
-        if operation == "PutItem" && request["TableName"] == "index" {
-            self.pages[usize::from(status != 200)].fetch_add(1, Ordering::Relaxed);
-        }
-    }
+    fn carried_out(&self, _: &str, _: &Value, _: u16) {}
 }
 
 pub(super) struct World {
     engine: Backend,
     pub(super) capacity: Capacity,
     pub(super) clock: Clock,
+    /// Pages of the index that were put, and those that came second. A throttled put is neither.
     pub(super) pages: Arc<[AtomicU64; 2]>,
     /// The item of an event.
     pub(super) event: Item,
@@ -54,10 +48,21 @@ impl World {
     pub(super) async fn new() -> Self {
         let engine = Engine::memory().expect("a database in memory");
         tables(&engine, &Market::catalog().expect("free of contradictions"));
-        let engine: Backend =
-            Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body));
+        let pages: Arc<[AtomicU64; 2]> = Arc::default();
+        let counts = pages.clone();
+        let engine: Backend = Arc::new(move |operation: &str, body: &[u8]| {
+            let answer = engine.call(operation, body);
+            let is_page = || {
+                let request: Value = serde_json::from_slice(body).unwrap_or_default();
+                request["TableName"] == "index"
+            };
+            if operation == "PutItem" && is_page() {
+                counts[usize::from(answer.0 != 200)].fetch_add(1, Ordering::Relaxed);
+            }
+            answer
+        });
         let capacity = Capacity::new(engine.clone(), Limits::default());
-        let (clock, pages) = (Clock::running(NOW_MS), Arc::default());
+        let clock = Clock::running(NOW_MS);
         let mut this = Self { engine, capacity, clock, pages, event: Item::new() };
         this.event = this.one_event().await;
         this
@@ -72,7 +77,7 @@ impl World {
     pub(super) fn client(&self, n: u64) -> (Client, Wire) {
         let wire = Wire::default();
         let random = Mutex::new(Random::new(&[n, 7]));
-        wire.direct(Arc::new(Line { random, pages: self.pages.clone() }));
+        wire.direct(Arc::new(Line(random)));
         (wire.client_of(self.capacity.backend()), wire)
     }
 
