@@ -1,4 +1,4 @@
-//! What is to be indexed: partitions with their new events, and how far each of them is indexed.
+//! The events that wait to be indexed, by partition, and how far each partition is indexed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -54,7 +54,7 @@ pub fn run<S: Service>(of: S::Of) -> ExitCode {
     start(None, failed::<S>(), Box::pin(serve::<S>(of)))
 }
 
-/// What a line about a failure names, so that the alarm counts the line.
+/// The service's name for a log line about a failure. The alarm counts lines that have it.
 fn failed<S: Service>() -> Option<&'static str> {
     S::HAS_ALARM.then_some(S::NAME)
 }

@@ -2,8 +2,8 @@
 //!
 //! Events are read in batches, ahead of the effects. A lane waits for its own effects only: while one lane is slow, the
 //! others go on with later batches. A batch is passed, and the checkpoint moves over it, when all of its events and all
-//! before them are done, or their lanes wait or are parked. So the events that are done and not yet passed are at most
-//! those of the open batches.
+//! before them are done, or their lanes wait or are parked. So after a crash at most the events of the open batches are
+//! read again.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -87,8 +87,8 @@ impl Open {
 }
 
 impl<H: Handler> Lanes<H> {
-    /// Handles the wanted events of a feed that begins at a place. No event begins if the time is over, or if as many
-    /// lanes as `lanes_max` says are under way. `pass` is told, one after another, the ends of batches that are passed.
+    /// Handles the wanted events of a feed that begins at a place. At most `lanes_max` lanes are under way, and no
+    /// event begins after the time is over. Calls `pass` with the end of each batch that is passed, in order.
     pub(crate) async fn flow(
         &self,
         run: &Run,
@@ -136,7 +136,7 @@ impl<H: Handler> Lanes<H> {
                     open.waiting.insert(place, cut);
                 }
                 Some(Ok(Step::Passed)) => is_passing = false,
-                // What is under way ends, and nothing more begins.
+                // Events that have begun go on to their end. No other event begins.
                 Some(Err(error)) => {
                     run.broken.set(true);
                     failed.get_or_insert(error);

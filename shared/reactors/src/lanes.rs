@@ -19,7 +19,7 @@ pub(crate) const LANES_AT_ONCE: usize = 64;
 pub const BATCH_EVENTS_MAX: usize = 100;
 /// The most batches that are read and not passed.
 pub(crate) const BATCHES_MAX: usize = 10;
-/// The most bytes of memory for the events of a batch. While so many are held, no other batch is read.
+/// The most bytes of memory for the events of a batch. No other batch is read while open batches hold as many.
 pub(crate) const BATCH_HELD_BYTES_MAX: usize = 8_000_000;
 /// The longest time of an effect. After that it may have happened or not.
 pub const EFFECT_TIME_MAX: Duration = Duration::from_secs(15);

@@ -1,6 +1,6 @@
 //! Tokens for retries. A store that refuses most requests gets few of them again.
 //!
-//! The numbers are those of the AWS SDKs' standard mode
+//! The standard mode of the AWS SDKs has the same numbers
 //! (<https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html>, `TokenBucket` of
 //! `aws-smithy-runtime`). There a success gives back what its own retry took, and one token if it was no retry. Here an
 //! attempt does not know whether it is a retry, so each success gives back one retry. So in the long run there are at

@@ -28,7 +28,7 @@ use request::{action, asked, item, item_bytes, leave_out, refused, table};
 /// The most units of each kind that a table consumes in a second, unless AWS raises the quota.
 const TABLE_UNITS_MAX: f64 = 40_000.0;
 
-/// What the key ranges of each table and of each index consume at most.
+/// How many units a second a key range of a table or an index takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The number of ranges.
@@ -126,7 +126,7 @@ impl Capacity {
         kind(operation).is_some()
     }
 
-    /// The requests that were refused, and batches of which a part was.
+    /// How many requests were refused. A batch counts if a part of it was refused.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.with(|state| state.refused)

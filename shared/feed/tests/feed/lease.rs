@@ -1,4 +1,4 @@
-//! The lease on the end of the index is a hint: whatever it says, whoever has it, the index is right.
+//! The lease on the end of the index is only a hint. A wrong lease does the index no harm.
 
 use std::time::Duration;
 

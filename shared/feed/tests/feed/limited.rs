@@ -25,7 +25,7 @@ impl Director for Line {
     fn carried_out(&self, _: &str, _: &Value, _: u16) {}
 }
 
-/// Appends so many events. Returns what the stream shows of them.
+/// Appends this many events. Returns their records in the stream.
 async fn backlog(world: &World, events: u64) -> Vec<Notification> {
     for first in (0..events).step_by(80) {
         world.append((first..first + 80).map(|n| changed(n, "x")).collect()).await;

@@ -78,7 +78,7 @@ impl Director for Tip {
     }
 }
 
-/// What indexing took.
+/// The speed and the cost of indexing.
 #[derive(Debug)]
 struct Figures {
     events_a_second: f64,

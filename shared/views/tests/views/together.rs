@@ -48,7 +48,7 @@ async fn expected(world: &World) -> BTreeMap<String, u64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nine_views_that_an_event_does_not_touch_cost_three_read_units_a_write_unit_and_one_line() {
+async fn nine_untouched_views_cost_three_read_units_one_write_unit_and_one_line() {
     let world = World::new(1, catalog());
     let names = ["v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8"];
     let quiet = |name| {
