@@ -7,6 +7,7 @@ extern crate ringfence_core as ringfence; // the derive macros name it so
 pub mod automations;
 pub mod deadlines;
 pub mod program;
+pub mod project_views;
 pub mod queue;
 pub mod spans;
 pub mod topic;

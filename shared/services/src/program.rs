@@ -10,16 +10,17 @@ use std::process::ExitCode;
 
 use crate::automations::{Ordered, ReactInOrder};
 use crate::deadlines::{Deadlines, FireDeadlines};
+use crate::project_views::ProjectViews;
 use crate::queue::{QueuedSlices, RunCommands};
 use crate::spans::ForwardSpans;
-use crate::topic::{NotifyReaders, PublishEvents};
+use crate::topic::PublishEvents;
 use ringfence_core::{Context, Slice};
 use ringfence_feed::index_events::IndexEvents;
 use ringfence_lambda::{Service, run};
 use ringfence_log::Log;
 use ringfence_reactors::Reactor;
 use ringfence_stack::{Function, MemberList, Members, Stack, Visitor};
-use ringfence_views::{project_views::ProjectViews, query_views::QueryViews};
+use ringfence_views::query_views::QueryViews;
 
 /// Runs the function of this name in the stack `M`, until the process ends. `None` if the stack has no such function.
 ///
@@ -65,12 +66,11 @@ impl Visitor for Named<'_> {
 
 /// The function that serves the whole stack and has this name.
 fn serving<M: Members>(name: &str) -> Option<Run> {
-    let all: [(&str, Run); 9] = [
+    let all: [(&str, Run); 8] = [
         (PublishEvents::NAME, || run::<PublishEvents>(stack::<M>().logs())),
         (IndexEvents::NAME, || run::<IndexEvents>(stack::<M>().logs())),
         (ProjectViews::NAME, || run::<ProjectViews>(stack::<M>().folded())),
         (QueryViews::NAME, || run::<QueryViews>(stack::<M>().views())),
-        (NotifyReaders::NAME, || run::<NotifyReaders>(())),
         (ReactInOrder::NAME, || run::<ReactInOrder>(Ordered::of::<M>())),
         (FireDeadlines::NAME, || run::<FireDeadlines>(Deadlines::of::<M>())),
         (RunCommands::NAME, || run::<RunCommands>(QueuedSlices::of::<M>())),

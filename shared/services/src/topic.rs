@@ -4,18 +4,14 @@
 //! entries of a partition by their `slot`. A record that can never be published goes to the dead-letter queue with the
 //! cause. It counts as done, so it does not hold up the others. If records may succeed later, the function reports
 //! their lowest sequence number, and Lambda delivers again from there.
-//!
-//! notify-readers: notifies the reactors over the same bus that the index has grown.
 
 mod aws;
 mod entry;
-mod notify_readers;
 mod publish_events;
 mod publisher;
 
 pub use aws::Topic;
 pub use entry::{ENTRY_BYTES_MAX, REPLAY_SOURCE_PREFIX, TopicEntry, TopicEntryError};
-pub use notify_readers::{NOTIFICATION_SOURCE, NOTIFICATION_TYPE, NotifyReaders};
 pub use publish_events::PublishEvents;
 pub use publisher::{
     Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, PublishReport, Publisher, Unreachable, Verdict, put,

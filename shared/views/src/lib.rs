@@ -31,6 +31,7 @@ mod error;
 mod fold;
 mod generation;
 pub mod kit;
+mod lanes;
 mod layout;
 mod list;
 mod parked;
@@ -56,6 +57,7 @@ pub use batch::{ACTIONS_MAX, BATCH_BYTES_MAX, EVENTS_MAX, HELD_BYTES_MAX, ROWS_M
 pub use due::{DUE_LATE_MS, DUE_PAGE_MAX, DueNote, DuePage, DuePlace, DueReader, DueStanding};
 pub use error::ViewError;
 pub use generation::Generation;
+pub use lanes::{LaneReader, Notify};
 pub use layout::table_layout;
 pub use list::{LIST_DEFAULT, LIST_MAX, ListPage, Order};
 pub use parked::Retried;

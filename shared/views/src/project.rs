@@ -11,6 +11,7 @@ use ringfence_feed::{Checkpoint, Checkpoints, Entry, FeedError, Index, Reached, 
 use ringfence_lambda::Links;
 
 use crate::batch::{Batch, Cut, Folded, HELD_BYTES_MAX, Touched};
+use crate::lanes::{LaneReader, Lanes, Notify};
 use crate::row::{Becomes, Stored, ViewTable, Write, partition};
 use crate::{Definition, Generation, Parked, Registered, ViewError};
 
@@ -30,6 +31,8 @@ pub struct Projector {
     /// The catalogs that upcast the events.
     pub(crate) catalogs: Catalogs,
     pub(crate) clock: Clock,
+    /// The readers of lanes that it notifies.
+    pub(crate) lanes: Option<Lanes>,
 }
 
 /// The result of a run.
@@ -91,7 +94,15 @@ impl Projector {
             table: ViewTable(Table::new(client, name, &clock)),
             catalogs,
             clock,
+            lanes: None,
         }
+    }
+
+    /// With readers of lanes, which it notifies of the events that they read.
+    #[must_use]
+    pub fn notifying(self, readers: Vec<LaneReader>, notify: Notify) -> Self {
+        let lanes = Some(Lanes { readers, notify }).filter(|lanes| !lanes.readers.is_empty());
+        Self { lanes, ..self }
     }
 
     /// The cost of rows and generations, without checkpoints and index.

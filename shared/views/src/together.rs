@@ -3,20 +3,22 @@
 //! Each view has its own checkpoint, which moves with its rows. The views that move together have another one in common.
 //! It moves past an event once each of them that the event touches has written its rows, so an event costs the others
 //! nothing. A view joins when it is current. It leaves, with its own checkpoint where it was, before a row or event of it
-//! is parked and before another generation is built, and when it fails or is slow. Then it goes on alone.
+//! is parked and before another generation is built, and when it fails or is slow. Then it goes on alone. The readers of
+//! lanes move with them: see [`lanes`](crate::lanes).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::StreamExt;
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use futures::stream::BoxStream;
 use ringfence_aws::Retry;
 use ringfence_feed::{Checkpoint, Entry, FeedError, Together, Until};
 use tokio::time::timeout;
 
 use crate::batch::{ACTIONS_MAX, Batch, ENTRIES_MAX, HELD_BYTES_MAX, Touched};
+use crate::lanes::LANES;
 use crate::project::{Projector, Ran, Work, retired};
 use crate::row::{of_partition, partition};
 use crate::{Definition, Generation, ViewError};
@@ -42,6 +44,8 @@ pub(crate) struct Group<'a> {
     found: Together,
     /// By their readers.
     pub(crate) members: BTreeMap<String, Member<'a>>,
+    /// Why readers of lanes could not be notified.
+    pub(crate) unnotified: Option<String>,
 }
 
 /// New events, and what they are to the members.
@@ -54,6 +58,8 @@ struct Chunk {
     touched: BTreeMap<String, Vec<Touched>>,
     /// Readers that can't read an event.
     unable: BTreeSet<String>,
+    /// The readers of lanes that read one.
+    lanes: BTreeSet<&'static str>,
 }
 
 type Feed = BoxStream<'static, Result<Entry, FeedError>>;
@@ -65,7 +71,7 @@ impl<'a> Group<'a> {
         is_alone: &'a (dyn Fn(&'static str) + Sync),
     ) -> Self {
         let (found, members) = (Together::default(), BTreeMap::new());
-        Self { projector, views, is_alone, found, members }
+        Self { projector, views, is_alone, found, members, unnotified: None }
     }
 
     /// Applies new events to the rows of all members, until no event is left.
@@ -78,7 +84,7 @@ impl<'a> Group<'a> {
             let was = self.place();
             self.find().await?;
             ran.checkpoint = Some(self.found.checkpoint);
-            if self.members.is_empty() || self.follow(ran).await? {
+            if self.found.readers.is_empty() || self.follow(ran).await? {
                 ran.present = true;
                 return Ok(());
             }
@@ -100,8 +106,12 @@ impl<'a> Group<'a> {
     /// Looks which views move together. Those that this program does not have leave.
     async fn find(&mut self) -> Result<(), ViewError> {
         self.found = self.projector.checkpoints.together().await?;
+        self.join_lanes().await?;
         let mut members = BTreeMap::new();
         for reader in self.found.readers.clone() {
+            if reader == LANES && self.projector.lanes.is_some() {
+                continue;
+            }
             let known = of_partition(&reader).and_then(|(name, generation)| {
                 let view = self.views.iter().find(|view| view.name == name)?;
                 Some(Member { view, generation, ran: Ran::default() })
@@ -123,6 +133,27 @@ impl<'a> Group<'a> {
         Ok(())
     }
 
+    /// Lets the readers of lanes move with the views. Nobody has looked which of them read the events before that, so all
+    /// are notified first.
+    async fn join_lanes(&mut self) -> Result<(), ViewError> {
+        let Projector { lanes, index, checkpoints, table, clock, .. } = self.projector;
+        let Some(lanes) = lanes.as_ref().filter(|_| !self.found.readers.contains(LANES)) else {
+            return Ok(());
+        };
+        let at = match self.found.readers.is_empty() {
+            true => index.end().await?,
+            false => self.found.checkpoint,
+        };
+        self.unnotified = lanes.notify(lanes.names()).await.err();
+        if self.unnotified.is_none() {
+            let join = checkpoints.join(&self.found, at, &[LANES.to_owned()].into());
+            let token = clock.uuid().to_string();
+            table.transact("moving together", vec![join], &token).await?;
+            self.found = checkpoints.together().await?;
+        }
+        Ok(())
+    }
+
     /// Applies the events after the checkpoint. False if another run has moved it, or changed who moves.
     async fn follow(&mut self, ran: &mut Ran) -> Result<bool, ViewError> {
         let mut feed = self.projector.index.read(self.found.checkpoint, Until::Present);
@@ -130,14 +161,26 @@ impl<'a> Group<'a> {
             let chunk = self.read(&mut feed, ran).await?;
             let Some(end) = chunk.end else { return Ok(true) };
             let mut unable = chunk.unable;
-            unable.extend(self.write(chunk.touched, end).await);
+            let projector = self.projector;
+            let notify = async {
+                match &projector.lanes {
+                    Some(lanes) => lanes.notify(chunk.lanes).await,
+                    None => Ok(()),
+                }
+            };
+            let (late, notified) = join(self.write(chunk.touched, end), notify).await;
+            unable.extend(late);
+            if let Err(cause) = notified {
+                self.unnotified = Some(cause);
+                unable.insert(LANES.to_owned());
+            }
             for reader in unable {
                 self.leave(&reader).await?;
                 if let Some(member) = self.members.remove(&reader) {
                     (self.is_alone)(member.view.name);
                 }
             }
-            if self.members.is_empty() {
+            if self.found.readers.is_empty() {
                 return Ok(true);
             }
             if !self.projector.checkpoints.advance_together(&self.found, end).await? {
@@ -155,6 +198,7 @@ impl<'a> Group<'a> {
     /// Reads as many events as are held at once.
     async fn read(&self, feed: &mut Feed, ran: &mut Ran) -> Result<Chunk, ViewError> {
         let (mut chunk, mut held) = (Chunk::default(), 0);
+        let lanes = self.projector.lanes.as_ref().filter(|_| self.found.readers.contains(LANES));
         while chunk.events < ENTRIES_MAX as u64 && held < HELD_BYTES_MAX {
             let Some(entry) = feed.next().await else {
                 chunk.is_last = true;
@@ -162,6 +206,9 @@ impl<'a> Group<'a> {
             };
             let (entry, undecodable) = Entry::or_known(entry)?;
             ran.links.add(&entry.event.metadata);
+            if let Some(lanes) = lanes {
+                chunk.lanes.extend(lanes.of(&entry.event));
+            }
             for (reader, member) in &self.members {
                 let (catalogs, entry) = (&self.projector.catalogs, Cow::Borrowed(&entry));
                 match Touched::of(member.view, catalogs, entry, undecodable.as_deref()) {
@@ -246,8 +293,11 @@ impl Projector {
     async fn leave(&self, reader: &str) -> Result<(), ViewError> {
         let mut attempts = Retry::default().start();
         loop {
-            let (actions, token) =
-                (self.checkpoints.leave_here(reader).await?, self.clock.uuid().to_string());
+            let actions = match reader {
+                LANES => vec![self.checkpoints.leave(reader)],
+                _ => self.checkpoints.leave_here(reader).await?,
+            };
+            let token = self.clock.uuid().to_string();
             if self.table.transact("going on alone", actions, &token).await? {
                 return Ok(());
             }

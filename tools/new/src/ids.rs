@@ -18,8 +18,7 @@ const WRITTEN: &str = "
     IndexEventsFailedBatches IndexEventsHasDeadLetters IndexEventsRole IndexEventsStream IndexStreamArn
     IndexTable IndexTableArn IndexTableName IndexTableStreamArn JwtAudience JwtIssuer JwtIssuers
     LanesParked LinesOfFailures LinesOfLateRecords LogLevel LogRetentionDays Logs LookAtMappings
-    MailFrom MailIdentity MappingsStopped MetricsPerSlice NotifyReaders NotifyReadersRole
-    NotifyReadersStream ProjectViews ProjectViewsFailedBatches ProjectViewsRole ProjectViewsStream
+    MailFrom MailIdentity MappingsStopped MetricsPerSlice ProjectViews ProjectViewsFailedBatches ProjectViewsRole ProjectViewsStream
     PublishEvents PublishEventsAggregates PublishEventsDeadLetters PublishEventsDocuments
     PublishEventsFailedBatches PublishEventsHasDeadLetters PublishEventsRole PublishEventsStream
     QueryViews QueryViewsConcurrency QueryViewsRole ReactInOrder ReactInOrderRole ReaderMemory RowsParked RunCommands

@@ -3,6 +3,8 @@
 
 mod needs;
 
+use std::collections::BTreeSet;
+
 use ringfence_stack::Stack;
 use serde_json::Value;
 
@@ -103,8 +105,11 @@ struct Facts {
     /// Gigabyte-seconds of the functions that run on a schedule.
     compute: f64,
     queues: f64,
-    /// Functions that a notification wakes, and their runs on a schedule a month.
-    lanes: f64,
+    /// For each function that feeds lanes, the share of event types that it reads.
+    lanes: Vec<f64>,
+    /// The share of event types for which project-views sends a notification.
+    notified: f64,
+    /// Their runs on a schedule a month.
     lane_runs: f64,
     views: f64,
     dues: f64,
@@ -125,7 +130,7 @@ pub fn bill(
     let facts = Facts {
         views: count(stack.rows().len()),
         dues: count(dues),
-        ..Template(&template).facts()
+        ..Template(&template).facts(stack)
     };
     Ok(facts.items(commands_a_day))
 }
@@ -151,10 +156,15 @@ impl Facts {
         let (runs, more) = (commands / together, (together - 1.0) * MORE_MS);
         let pages = (together / 4.0).ceil();
         let touched = ROWS_OF_EVENT.min(self.views);
-        let lanes = if self.lanes > 0.0 { 1.0 } else { 0.0 };
+        let lanes = if self.lanes.is_empty() { 0.0 } else { 1.0 };
+        // How often events come together of which one is read.
+        let read = |share: f64| runs * (1.0 - (1.0 - share).powf(together));
+        let notified = read(self.notified);
+        let woken = self.lanes.iter().map(|lanes| read(*lanes)).sum::<f64>();
         let views = if self.views > 0.0 { 1.0 } else { 0.0 };
-        let view_reads = views * (VIEWS_READ + pages - 1.0) + touched * VIEW_READ;
-        let view_writes = views * VIEWS_WRITE + touched * VIEW_WRITE;
+        let project = f64::max(lanes, views);
+        let view_reads = project * (VIEWS_READ + pages - 1.0) + touched * VIEW_READ;
+        let view_writes = project * VIEWS_WRITE + touched * VIEW_WRITE;
         // The share of hours in which something happens.
         let hours = 1.0 - (-commands_a_day / 24.0).exp();
         let metrics = 2.0 * views + lanes;
@@ -183,9 +193,8 @@ impl Facts {
             item(
                 "logs",
                 Modelled,
-                LOG.of(
-                    commands * SLICE_LINE + runs * (INDEX_LINE + PUBLISH_LINE + VIEWS_LINE * views)
-                ),
+                LOG.of(commands * SLICE_LINE
+                    + runs * (INDEX_LINE + PUBLISH_LINE + VIEWS_LINE * project)),
             ),
             item(
                 "log of events",
@@ -210,12 +219,11 @@ impl Facts {
                 runs * (READ.of(view_reads) + WRITE.of(view_writes))
                     + commands * touched * (READ.of(ROW_READ) + WRITE.of(ROW_WRITE)),
             ),
-            item("project-views", Modelled, views * runs * lambda(512.0, VIEWS_MS + more)),
+            item("project-views", Modelled, project * runs * lambda(512.0, VIEWS_MS + more)),
             item(
                 "notifications of reactors",
                 Modelled,
-                runs * lanes * (BUS.of(1.0) + lambda(256.0, NOTIFY_MS))
-                    + runs * self.lanes * (READ.of(LANES_READ) + lambda(512.0, LANES_MS)),
+                BUS.of(notified) + woken * (READ.of(LANES_READ) + lambda(512.0, LANES_MS)),
             ),
             item("storage of one month's events", Modelled, STORAGE.of(commands * STORED)),
         ]
@@ -225,8 +233,8 @@ impl Facts {
 struct Template<'a>(&'a Value);
 
 impl Template<'_> {
-    fn facts(&self) -> Facts {
-        let mut facts = Facts::default();
+    fn facts(&self, stack: &Stack) -> Facts {
+        let mut facts = Facts { notified: share(stack, |_| true), ..Facts::default() };
         let resources = self.0["Resources"].as_object();
         let resources = resources.into_iter().flatten().map(|(_, resource)| resource);
         for resource in resources.filter(|it| self.is_on(&it["Condition"])) {
@@ -247,8 +255,10 @@ impl Template<'_> {
                     let runs = runs(properties);
                     facts.runs += runs;
                     facts.compute += runs * compute(memory.unwrap_or(128.0), IDLE_MS);
-                    if !properties["Events"]["Notified"].is_null() {
-                        facts.lanes += 1.0;
+                    let pattern = &properties["Events"]["Notified"]["Properties"]["Pattern"];
+                    if let Some(readers) = pattern["detail"]["readers"].as_array() {
+                        let is_it = |name: &str| readers.iter().any(|reader| reader == name);
+                        facts.lanes.push(share(stack, is_it));
                         facts.lane_runs += runs;
                     }
                     let polls = events(properties).any(|event| event["Type"] == "SQS");
@@ -278,6 +288,16 @@ impl Template<'_> {
         let all = condition["!And"].as_array().into_iter().flatten();
         all.into_iter().all(|of| self.is_on(&of["Condition"]))
     }
+}
+
+/// The share of event types that readers of lanes with these names read.
+fn share(stack: &Stack, is_it: impl Fn(&str) -> bool) -> f64 {
+    let reactors = stack.reactors().filter(|(_, reactor)| is_it(reactor.name));
+    let reactors = reactors.flat_map(|(_, reactor)| reactor.reads).copied();
+    let ordered = stack.slices().filter(|(_, it)| it.order.is_some() && is_it(it.name));
+    let causes = ordered.flat_map(|(_, slice)| slice.reacts_to).map(|cause| cause.event_type);
+    let types: BTreeSet<_> = reactors.chain(causes).collect();
+    count(types.len()) / count(stack.event_types().len().max(1))
 }
 
 fn text(of: &Value) -> String {

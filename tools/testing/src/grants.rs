@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_core::kit::fail;
-use ringfence_services::topic::NOTIFICATION_SOURCE;
+use ringfence_services::project_views::NOTIFICATION_SOURCE;
 use ringfence_stack::Stack;
 use ringfence_template::written::statements_of;
 use serde_json::{Value, json};
 
-use crate::lanes::NOTIFY;
 use crate::template::{AUTOMATIONS_QUEUE, arn, mappings};
 
 /// A statement of a role.
@@ -37,13 +36,10 @@ pub(crate) fn besides_items(
             let names = names.map(|name| format!("dynamodb:{name}"));
             let streams = if streams.len() == 1 { stream.clone() } else { json!(streams) };
             due.push(allow("ReadStream", json!(names), streams));
-            // A lost notification is not kept.
-            if id != NOTIFY {
-                let objects = json!({ "!Sub": format!("${{{id}FailedBatches.Arn}}/*") });
-                let bucket = arn(&format!("{id}FailedBatches"));
-                due.push(allow("KeepFailedBatches", json!("s3:PutObject"), objects));
-                due.push(allow("FindFailedBatches", json!("s3:ListBucket"), bucket));
-            }
+            let objects = json!({ "!Sub": format!("${{{id}FailedBatches.Arn}}/*") });
+            let bucket = arn(&format!("{id}FailedBatches"));
+            due.push(allow("KeepFailedBatches", json!("s3:PutObject"), objects));
+            due.push(allow("FindFailedBatches", json!("s3:ListBucket"), bucket));
         }
         due.extend(of_variables(template, function));
         let reference = |name: &str| {
@@ -53,8 +49,11 @@ pub(crate) fn besides_items(
         if let Some(bus) = reference("EVENT_BUS") {
             let mut publish = allow("Publish", json!("events:PutEvents"), bus);
             let contexts = stack.contexts.iter().map(|context| context.name);
-            let sources: BTreeSet<_> =
-                if id == NOTIFY { [NOTIFICATION_SOURCE].into() } else { contexts.collect() };
+            let sources: BTreeSet<_> = if id == "ProjectViews" {
+                [NOTIFICATION_SOURCE].into()
+            } else {
+                contexts.collect()
+            };
             publish["Condition"] = json!({ "StringEquals": { "events:source": sources } });
             due.push(publish);
         }

@@ -20,8 +20,6 @@ use crate::written::Current;
 
 /// The logical id of the function that feeds ordered automations.
 pub(crate) const IN_ORDER: &str = "ReactInOrder";
-/// The logical id of the function that notifies all readers of lanes.
-pub(crate) const NOTIFY: &str = "NotifyReaders";
 
 /// Handles every event. Its outcome is set before a run.
 struct Probe {

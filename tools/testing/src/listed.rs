@@ -10,11 +10,11 @@ use ringfence_local::template::Model;
 use ringfence_stack::Stack;
 use ringfence_template::written::StackPlace;
 
-use crate::lanes::{IN_ORDER, NOTIFY};
+use crate::lanes::IN_ORDER;
 
 /// The functions that serve all contexts: their logical ids, the names of their programs, and the samples of their
 /// invocations.
-const SERVING: [(&str, &str, &[&str]); 9] = [
+const SERVING: [(&str, &str, &[&str]); 8] = [
     ("PublishEvents", "publish-events", &["stream.json"]),
     ("IndexEvents", "index-events", &["stream.json"]),
     ("ProjectViews", "project-views", &["stream.json"]),
@@ -22,7 +22,6 @@ const SERVING: [(&str, &str, &[&str]); 9] = [
     ("FireDeadlines", "fire-deadlines", &[]),
     ("RunCommands", "run-commands", &["http.json", "answer.json", "sqs.json"]),
     ("ForwardSpans", "forward-spans", &["logs.json"]),
-    (NOTIFY, "notify-readers", &["stream.json"]),
     (IN_ORDER, "react-in-order", &["eventbridge.json"]),
 ];
 

@@ -169,8 +169,8 @@ impl Samples<'_> {
                 let text = HTTP.replace("__context__", context).replace("__slice__", function);
                 Some(text.replace("__body__", &body))
             }
-            ("eventbridge.json", None) => Some(INDEX_GROWN.to_owned()),
-            ("stream.json", None) if function.ends_with("notify-readers") => {
+            ("eventbridge.json", None) => Some(INDEX_GROWN.replace("__reader__", function)),
+            ("stream.json", None) if function.ends_with("project-views") => {
                 Some(INDEX_STREAM.to_owned())
             }
             ("schedule.json", _) => {

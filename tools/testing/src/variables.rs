@@ -11,13 +11,14 @@ use ringfence_log::Log;
 use ringfence_reactors::{Reactor, ReactorFunction};
 use ringfence_services::automations::{Ordered, ReactInOrder};
 use ringfence_services::deadlines::{Deadlines, FireDeadlines};
+use ringfence_services::project_views::ProjectViews;
 use ringfence_services::queue::{QueuedSlices, RunCommands};
 use ringfence_services::spans::ForwardSpans;
-use ringfence_services::topic::{NotifyReaders, PublishEvents};
+use ringfence_services::topic::PublishEvents;
 use ringfence_stack::{Function, MemberList, Members, Stack, Visitor};
-use ringfence_views::{project_views::ProjectViews, query_views::QueryViews};
+use ringfence_views::query_views::QueryViews;
 
-use crate::lanes::{IN_ORDER, NOTIFY};
+use crate::lanes::IN_ORDER;
 use crate::template::binary;
 
 /// The variables that each function reads, by its name.
@@ -48,7 +49,6 @@ pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(
         ("IndexEvents", variables::<IndexEvents>(&stack.clone().logs())),
         ("ProjectViews", variables::<ProjectViews>(&stack.clone().folded())),
         ("QueryViews", variables::<QueryViews>(&stack.views())),
-        (NOTIFY, variables::<NotifyReaders>(&())),
         (IN_ORDER, variables::<ReactInOrder>(&Ordered::of::<M>())),
         ("FireDeadlines", variables::<FireDeadlines>(&Deadlines::of::<M>())),
         ("RunCommands", variables::<RunCommands>(&QueuedSlices::of::<M>())),

@@ -5,11 +5,11 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use lambda_runtime::Error;
-use ringfence_core::{BoundaryId, Cause, Context, Lane, SequencedEvent, Slice};
+use ringfence_core::{BoundaryId, Context, Lane, SequencedEvent, Slice};
 use ringfence_lambda::slice::Hosted;
 use ringfence_log::{Log, Sourced, Sources, StackLogs};
 use ringfence_reactors::{Delivery, Failed, Handler, InDoubt, Starts};
-use ringfence_stack::{MemberList, Members, Visitor};
+use ringfence_stack::{MemberList, Members, Visitor, reacts};
 
 /// A new automation also reacts to the events of this time before its start. If the EventTopic has delivered some to
 /// it, their keys are known, and nothing happens twice.
@@ -27,7 +27,7 @@ pub struct Ordered {
 #[derive(Clone, Copy, Debug)]
 pub struct OrderedSlice {
     pub(crate) name: &'static str,
-    causes: &'static [Cause],
+    reacts: fn(&SequencedEvent) -> bool,
     lane: Lane,
     open: fn(&StackLogs) -> Result<Hosted, Error>,
 }
@@ -54,7 +54,7 @@ impl Visitor for Ordered {
         {
             self.slices.push(OrderedSlice {
                 name: S::NAME,
-                causes: S::REACTS_TO,
+                reacts: reacts::<S>,
                 lane,
                 open: Hosted::open::<S>,
             });
@@ -80,9 +80,7 @@ impl Handler for Automation {
     }
 
     fn handles(&self, event: &SequencedEvent) -> bool {
-        let is_cause =
-            |cause: &Cause| cause.context == event.context && cause.event_type == event.event_type;
-        self.slice.causes.iter().any(is_cause)
+        (self.slice.reacts)(event)
     }
 
     fn lane(&self, event: &SequencedEvent) -> BoundaryId {

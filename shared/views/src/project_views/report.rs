@@ -49,6 +49,8 @@ pub(super) struct Report<'a> {
     end: Option<Checkpoint>,
     worst: (Level, &'static str),
     together: Value,
+    /// Why readers of lanes could not be notified.
+    unnotified: Option<String>,
     events: u64,
     rows: u64,
     /// Figures of views.
@@ -70,6 +72,7 @@ impl<'a> Report<'a> {
             end,
             worst,
             together,
+            unnotified: None,
             events,
             rows,
             views,
@@ -114,6 +117,15 @@ impl<'a> Report<'a> {
         if let Some(events) = self.served(&names, ran, error.as_ref()).await {
             self.together["events_behind"] = events.into();
         }
+    }
+
+    /// The readers of lanes, if they could not be notified. They look once a minute.
+    pub(super) fn lanes(&mut self, unnotified: Option<String>) {
+        if let Some(cause) = &unnotified {
+            self.worst = (Level::ERROR, "failed");
+            self.unfinished.push(format!("reactors are not notified: {cause}"));
+        }
+        self.unnotified = unnotified;
     }
 
     /// A generation that went alone.
@@ -219,6 +231,9 @@ impl<'a> Report<'a> {
             "together": self.together,
             "views": self.views,
         });
+        if let Some(cause) = self.unnotified {
+            json["unnotified"] = cause.into();
+        }
         let lag = self.lag.map(|(ms, view)| {
             if ms > 0 {
                 json["furthest_behind"] = view.into();

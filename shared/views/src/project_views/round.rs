@@ -15,7 +15,7 @@ use crate::together::Group;
 use crate::{Definition, Generation, Projector, Ran, ViewError};
 
 /// The name of the function.
-pub(super) const NAME: &str = "project-views";
+pub const NAME: &str = "project-views";
 /// How long a view that is present waits while others are behind.
 const TURN: Duration = Duration::from_secs(1);
 
@@ -65,6 +65,7 @@ pub async fn run_views(
 
     let mut report = Report::new(projector, clock.now_ms());
     report.together(&group.members, &ran, error).await;
+    report.lanes(group.unnotified);
     for alone in &alone {
         report.alone(alone).await;
     }

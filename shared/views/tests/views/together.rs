@@ -12,6 +12,7 @@ use ringfence_views::project_views::{Round, run_views};
 use ringfence_views::{Definition, ViewRead, Wait};
 use serde_json::{Value, json};
 
+use crate::lanes::Bus;
 use crate::notes::{Lenient, Notes, catalog, noted, poison, sized, view, wiped};
 use crate::rounds::Others;
 use crate::world::{FIRST, LONG, World, wait};
@@ -261,25 +262,33 @@ impl Director for Crash {
     fn carried_out(&self, _operation: &str, _request: &Value, _status: u16) {}
 }
 
-/// A run crashes at a request; the next ones go on. Returns whether it crashed, and whether all rows are right.
-async fn crashed(at: usize, is_sent: bool, mutant: Option<Mutant>) -> (bool, bool) {
-    let world = World::new(5, catalog());
+/// A run crashes at a request; the next ones go on. Returns whether it crashed, whether all rows are right, and whether all
+/// readers of lanes were notified.
+async fn crashed(at: usize, is_sent: bool, mutant: Option<Mutant>) -> (bool, bool, bool) {
+    let (world, bus) = (World::new(5, catalog()), Bus::default());
     let new = named("new", view());
     let views = [view(), Definition::of::<Others>(), new];
     world.publish([noted("n1", &["a"]), wiped("n1", &["b"])]).await;
     // Two views move together, and the third is new.
     round(&world, &both()).await;
+    // The readers of lanes move with them, unless they are new too.
+    if at.is_multiple_of(2) {
+        bus.round(&world, &both()).await;
+    }
+    bus.take();
     let large: Vec<_> = (0..100).map(|n| format!("r{n}")).collect();
     world.publish([noted("n1", &["a"]), sized("n2", large, 0), wiped("n1", &["a"])]).await;
     let requests = AtomicUsize::new(0);
     world.direct(&Arc::new(Crash { requests, at, is_sent, mutant }));
-    let projector = world.projector();
-    let run = run_views(&projector, &views, LONG, &world.clock, "request-1");
-    let crashed = tokio::time::timeout(LONG / 2, run).await.is_err();
+    let crashed = tokio::time::timeout(LONG / 2, bus.round(&world, &views)).await.is_err();
     let requests = AtomicUsize::new(0);
     world.direct(&Arc::new(Crash { requests, at: usize::MAX, is_sent, mutant }));
+    bus.round(&world, &views).await;
+    let mut is_notified = bus.take() == ["of-noted", "of-wiped"];
     world.publish([wiped("n1", &["c"]), noted("n1", &["c"])]).await;
-    round(&world, &views).await;
+    let unfinished = bus.round(&world, &views).await;
+    assert_eq!(unfinished, [""; 0]);
+    is_notified &= bus.take() == ["of-noted", "of-wiped"];
     let expected = expected(&world).await;
     let count = |rows: BTreeMap<String, Value>| -> BTreeMap<_, _> {
         rows.into_iter().map(|(id, row)| (id, row["count"].as_u64().unwrap())).collect()
@@ -287,24 +296,31 @@ async fn crashed(at: usize, is_sent: bool, mutant: Option<Mutant>) -> (bool, boo
     let notes = [count(world.rows("notes", FIRST).await), count(world.rows("new", FIRST).await)];
     let others: BTreeSet<_> = world.rows("others", FIRST).await.into_keys().collect();
     let others = others == BTreeSet::from(["a", "b", "c"].map(str::to_owned));
-    (crashed, others && notes == [expected.clone(), expected])
+    (crashed, others && notes == [expected.clone(), expected], is_notified)
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_event_is_lost_or_folded_twice_if_a_run_crashes_at_any_request() {
+async fn no_event_is_lost_or_folded_twice_and_each_notified_if_a_run_crashes_at_any_request() {
     // Every fifth request, and in `cargo proof` each.
     for (is_sent, first) in [(false, 0), (true, bound(2, 0))] {
         for at in (first..).step_by(bound(5, 1)) {
-            let (crashes, is_right) = crashed(at, is_sent, None).await;
-            assert!(is_right, "request {at}, sent: {is_sent}");
+            let (crashes, is_right, is_notified) = crashed(at, is_sent, None).await;
+            assert!(
+                is_right && is_notified,
+                "request {at}, sent: {is_sent}: {is_right} {is_notified}"
+            );
             if !crashes {
                 assert!(at > 20, "it has only {at} requests");
                 break;
             }
         }
     }
-    let (_, is_right) = crashed(usize::MAX, false, Some(further)).await;
+    let (_, is_right, is_notified) = crashed(usize::MAX - 1, false, Some(further)).await;
     assert!(!is_right, "nobody notices a checkpoint past an event that is not folded");
+    assert!(
+        !is_notified,
+        "nobody notices a checkpoint past an event whose readers are not notified"
+    );
 }
 
 /// A run does not know a view that joins after it has looked. It may not move the view past the events that it reads.

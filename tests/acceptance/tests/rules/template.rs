@@ -34,9 +34,6 @@ fn templates() -> impl Iterator<Item = Value> {
     applications().map(|application| template(&application.root))
 }
 
-/// The function that notifies readers of lanes.
-const NOTIFIER: &str = "NotifyReaders";
-
 /// The tables of the application's logs.
 fn logs(application: &Application) -> BTreeSet<String> {
     application.stack.sources.iter().map(|log| log.facts().table.to_owned()).collect()
@@ -65,11 +62,8 @@ fn every_mapping_keeps_what_it_gives_up() {
         let mut readers = BTreeSet::new();
         for (id, function) in resources(&template, "AWS::Serverless::Function") {
             for (_, mapping) in mappings(&function) {
-                // A lost notification does no harm.
-                if id != NOTIFIER {
-                    check_kept(&id, &function, mapping);
-                    readers.insert(id.clone());
-                }
+                check_kept(&id, &function, mapping);
+                readers.insert(id.clone());
             }
         }
         let expected = ["IndexEvents", "ProjectViews", "PublishEvents"].map(str::to_owned);

@@ -34,7 +34,6 @@ pub(super) const SLICE_MS: f64 = 40.0;
 pub(super) const INDEX_MS: f64 = 28.0;
 pub(super) const PUBLISH_MS: f64 = 15.0;
 pub(super) const VIEWS_MS: f64 = 60.0;
-pub(super) const NOTIFY_MS: f64 = 15.0;
 pub(super) const LANES_MS: f64 = 25.0;
 pub(super) const IDLE_MS: f64 = 20.0;
 /// Milliseconds for each further event that is handled together with another.

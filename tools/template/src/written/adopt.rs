@@ -17,9 +17,8 @@ use super::source::{SECTIONS, Source, StackPlace};
 use super::table::with_settings;
 use super::write::written;
 
-/// Ids that older releases wrote, with the ids of today.
-const FORMER: [(&str, &str); 2] =
-    [("RingReaders", "NotifyReaders"), ("RingReadersRole", "NotifyReadersRole")];
+/// Ids that older releases wrote. project-views does the work of that function now.
+const FORMER: [&str; 4] = ["NotifyReaders", "NotifyReadersRole", "RingReaders", "RingReadersRole"];
 
 /// A template that was taken over.
 #[derive(Debug)]
@@ -148,7 +147,6 @@ impl Found {
         for (id, entry) in &entries(body)? {
             let id = flow(id);
             let mut drop = || self.dropped.insert((name.to_owned(), id.clone()));
-            let is_former = FORMER.iter().find(|(old, _)| *old == id).map(|(_, new)| *new);
             let is_known = known.get(&id).filter(|it| it.get("Type") == entry.get("Type"));
             match (fresh.get(&id), is_known) {
                 (Some(fresh), any) => {
@@ -159,12 +157,9 @@ impl Found {
                     drop();
                     self.lost.push(format!("{name}: {id}: the list does not need it"));
                 }
-                _ if name == "Resources" && is_former.is_some() => {
+                _ if name == "Resources" && FORMER.contains(&&*id) => {
                     drop();
-                    let now = is_former.unwrap_or_default();
-                    self.lost.push(format!(
-                        "{name}: {id}: its name is {now} now; settings are those of {now}"
-                    ));
+                    self.lost.push(format!("{name}: {id}: ProjectViews does its work now"));
                 }
                 _ if is_marked && is_of_list(entry) => {
                     drop();

@@ -224,6 +224,7 @@ impl<'a> Source<'a> {
                 }
                 "dues" => self.stack.contexts.iter().any(|context| !context.dues.is_empty()),
                 "rows" => !self.stack.rows().is_empty(),
+                "followers" => self.has("rows") || self.has("lanes"),
                 "views" => !self.stack.views().is_empty(),
                 _ => unreachable!("no file has the word {what}"),
             }
@@ -247,7 +248,7 @@ impl<'a> Source<'a> {
 
     /// The functions whose mappings keep the batches that they give up.
     pub(super) fn streams(&self) -> Vec<String> {
-        let views = self.has("rows").then_some("ProjectViews");
+        let views = self.has("followers").then_some("ProjectViews");
         ["PublishEvents", "IndexEvents"].into_iter().chain(views).map(str::to_owned).collect()
     }
 
@@ -258,10 +259,8 @@ impl<'a> Source<'a> {
             let of = events.iter().filter(|(log, _)| self.has(log));
             of.map(move |(_, event)| (id, *event))
         });
-        let views = self.has("rows").then_some(("ProjectViews", "Stream"));
-        let notify = self.has("lanes").then_some(("NotifyReaders", "Stream"));
-        let all = of_logs.chain(views).chain(notify);
-        all.map(|(id, event)| (id, format!("{id}{event}"))).collect()
+        let views = self.has("followers").then_some(("ProjectViews", "Stream"));
+        of_logs.chain(views).map(|(id, event)| (id, format!("{id}{event}"))).collect()
     }
 
     /// The functions that are not slices, without forward-spans: a lost span is still in the log.
@@ -273,15 +272,11 @@ impl<'a> Source<'a> {
         let first = [
             ("", "PublishEvents"),
             ("", "IndexEvents"),
-            ("rows", "ProjectViews"),
+            ("followers", "ProjectViews"),
             ("views", "QueryViews"),
         ];
-        let last = [
-            ("slices", "RunCommands"),
-            ("dues", "FireDeadlines"),
-            ("lanes", "NotifyReaders"),
-            ("ordered", "ReactInOrder"),
-        ];
+        let last =
+            [("slices", "RunCommands"), ("dues", "FireDeadlines"), ("ordered", "ReactInOrder")];
         let functions = self.stack.functions().map(|(_, function)| id_of(function.name));
         let reactors = self.stack.reactors().map(|(_, reactor)| id_of(reactor.name));
         serving(&first).into_iter().chain(functions).chain(reactors).chain(serving(&last)).collect()

@@ -128,7 +128,7 @@ impl Source<'_> {
                 ("", include_str!("../../files/way_in.yaml")),
                 ("", include_str!("../../files/topic.yaml")),
                 ("rules", include_str!("../../files/automations.yaml")),
-                ("lanes", include_str!("../../files/lanes.yaml")),
+                ("ordered", include_str!("../../files/lanes.yaml")),
             ],
         };
         let files = files.iter().filter(|(what, _)| what.is_empty() || self.has(what));
@@ -201,10 +201,7 @@ impl Source<'_> {
                     text.extend(self.pool.iter().map(|pool| pool.part(section)));
                 }
                 (Some(grants), _) => {
-                    let role = grants.trim_start_matches("grants ");
-                    if role != "ReactInOrderRole" || self.has("ordered") {
-                        text += &self.grants(role);
-                    }
+                    text += &self.grants(grants.trim_start_matches("grants "));
                 }
                 (None, Some((what, line))) if word(what) => {
                     if self.has(what) {
@@ -234,6 +231,7 @@ impl Source<'_> {
             )
             .replace("__sources__", &format!("[{contexts}]"))
             .replace("__caused__", &self.caused())
+            .replace("__ordered__", &self.ordered())
             .replace("__streams__", &streams)
     }
 
@@ -244,6 +242,13 @@ impl Source<'_> {
         let causes: BTreeSet<_> =
             ruled.flat_map(|slice| slice.reacts_to).map(|cause| cause.event_type).collect();
         causes.iter().map(|name| format!("\"{name}\",")).collect()
+    }
+
+    /// The names of the ordered automations.
+    fn ordered(&self) -> String {
+        let slices = self.stack.slices().map(|(_, slice)| slice);
+        let names = slices.filter(|slice| slice.order.is_some()).map(|slice| slice.name);
+        names.collect::<Vec<_>>().join(", ")
     }
 
     /// The event table, if the stack has it.
@@ -372,7 +377,7 @@ mod tests {
             assert!(!text.contains(other), "{other}");
         }
         // No slice, no view, no deadline, no automation.
-        for id in ["RunCommands", "QueryViews", "FireDeadlines", "NotifyReaders", "AutomationsDead"]
+        for id in ["RunCommands", "QueryViews", "FireDeadlines", "ProjectViews", "AutomationsDead"]
         {
             assert!(!text.contains(&format!("  {id}")), "{id}");
         }

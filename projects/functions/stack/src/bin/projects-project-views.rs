@@ -1,5 +1,5 @@
 fn main() -> std::process::ExitCode {
-    ringfence::function::run::<ringfence::view::project_views::ProjectViews>(
+    ringfence::function::run::<ringfence_services::project_views::ProjectViews>(
         projects_stack::stack().folded(),
     )
 }

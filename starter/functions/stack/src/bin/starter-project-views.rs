@@ -1,4 +1,4 @@
-use ringfence::view::project_views::ProjectViews;
+use ringfence_services::project_views::ProjectViews;
 use starter_stack::stack;
 
 fn main() -> std::process::ExitCode {

@@ -188,7 +188,7 @@ fn the_parts_of_a_team_in_an_old_template_are_kept_or_named() {
         [
             "Metadata of OfferProduct: the name of the binary follows from the list",
             "UpdatePolicy of TakeOrder: no type that is written takes it: write a resource of your own below the closing mark",
-            "Resources: RingReaders: its name is NotifyReaders now; settings are those of NotifyReaders",
+            "Resources: RingReaders: ProjectViews does its work now",
             "Outputs: LogGroupName follows from the list: write yours by another name below the closing mark of Outputs",
         ]
     );

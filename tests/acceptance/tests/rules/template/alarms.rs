@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use ringfence_testing::template::{check_none, differences, mappings, resources};
 
-use crate::template::{NOTIFIER, templates};
+use crate::template::templates;
 
 /// The metrics of all alarms, by the folder of the stack. CloudWatch charges for each metric that an alarm reads.
 const METRICS: [(&str, usize); 3] = [("", 19), ("projects", 18), ("starter", 16)];
@@ -331,7 +331,7 @@ fn the_dashboard_is_json_and_shows_whose_trouble_it_is() {
                 continue;
             }
             let binary = resource["Metadata"]["BuildProperties"]["Binary"].as_str().unwrap();
-            let reads = mappings(&function).next().is_some() && id != NOTIFIER;
+            let reads = mappings(&function).next().is_some();
             for (metric, is_shown) in [
                 ("Errors", !slices.contains(binary)),
                 ("IteratorAge", reads),

@@ -1,3 +1,0 @@
-fn main() -> std::process::ExitCode {
-    ringfence::function::run::<ringfence_services::topic::NotifyReaders>(())
-}

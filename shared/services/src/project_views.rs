@@ -1,0 +1,98 @@
+//! project-views: folds new events into the rows of all views, and notifies the reactors that read them.
+//!
+//! The index's stream only notifies; each run reads everything that is new ([`project_views`](ringfence_views::project_views)).
+//! If a view or a notification fails, the invocation fails as a whole, so that Lambda delivers the stream's records again.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use lambda_runtime::{Diagnostic, Error};
+use ringfence_aws::{Clock, sdk_config};
+use ringfence_feed::Index;
+use ringfence_lambda::{Call, Service, Variables, chain};
+use ringfence_views::project_views::{Folded, NAME, run_views};
+use ringfence_views::{Definition, Projector};
+use serde_json::{Value, json};
+
+use crate::topic::{Bus, Topic, TopicEntry, Verdict};
+
+/// The source of a notification. No context can have this name.
+pub const NOTIFICATION_SOURCE: &str = "ringfence";
+/// The type of a notification. Its detail has the names of the reactors and ordered automations that it is for.
+pub const NOTIFICATION_TYPE: &str = "IndexGrown";
+
+/// The function. It serves the views of the stack.
+pub struct ProjectViews {
+    projector: Projector,
+    views: Vec<Definition>,
+    clock: Clock,
+}
+
+/// The names of the index's table, of the views' table, and of the bus, if the stack has readers of lanes.
+pub struct Names {
+    index: String,
+    views: String,
+    bus: Option<String>,
+}
+
+impl Service for ProjectViews {
+    const NAME: &'static str = NAME;
+    // The lag takes a read of the index for each view that is behind.
+    const ANSWER_TIME: Duration = Duration::from_secs(5);
+    const TIME_DEFAULT: Duration = Duration::from_secs(20);
+    type Of = Folded;
+    type Config = Names;
+
+    fn config(folded: &Folded, variables: &mut Variables) -> Names {
+        Names {
+            index: variables.required("INDEX_TABLE"),
+            views: variables.required("VIEW_TABLE"),
+            bus: (!folded.lanes.is_empty()).then(|| variables.required("EVENT_BUS")),
+        }
+    }
+
+    async fn open(folded: Folded, names: Names) -> Result<Self, Error> {
+        let Folded { views, catalogs, sources, lanes } = folded;
+        let (client, clock) = (ringfence_aws::client_from_env()?, Clock::system());
+        ringfence_aws::open(&client, &clock).await;
+        let index = Index::new(client.clone(), names.index, sources);
+        let mut projector = Projector::new(client, index, names.views, catalogs, clock.clone());
+        if let Some(bus) = names.bus {
+            let bus = Topic::new(aws_sdk_eventbridge::Client::new(&sdk_config()?), bus);
+            bus.open().await;
+            let bus = Arc::new(bus);
+            let notify = move |readers| notify(bus.clone(), readers).boxed();
+            projector = projector.notifying(lanes, Arc::new(notify));
+        }
+        Ok(Self { projector, views, clock })
+    }
+
+    async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
+        let (projector, clock) = (&self.projector, &self.clock);
+        let round = run_views(projector, &self.views, call.time, clock, &call.request_id).await;
+        round.line.write();
+        if round.unfinished.is_empty() {
+            return Ok(Value::Null);
+        }
+        let (error_type, error_message) = ("view-behind".to_owned(), round.unfinished.join("; "));
+        Err(Diagnostic { error_type, error_message })
+    }
+}
+
+/// Sends one entry to the bus, which the rule of each of these readers takes.
+async fn notify(bus: Arc<Topic>, readers: BTreeSet<&'static str>) -> Result<(), String> {
+    let notification = TopicEntry {
+        source: NOTIFICATION_SOURCE.to_owned(),
+        detail_type: NOTIFICATION_TYPE.to_owned(),
+        detail: json!({ "readers": readers }).to_string(),
+        id: String::new(),
+        time_ms: None,
+    };
+    match bus.put(&[&notification]).await {
+        Ok(verdicts) if verdicts == [Verdict::Sent] => Ok(()),
+        Ok(verdicts) => Err(format!("{verdicts:?}")),
+        Err(error) => Err(chain(&error)),
+    }
+}
