@@ -10,7 +10,7 @@ use ringfence_core::Catalogs;
 use ringfence_feed::{Checkpoint, Checkpoints, Entry, FeedError, Index, Reached, Until};
 use ringfence_lambda::Links;
 
-use crate::batch::{Batch, Cut, Folded, HELD_BYTES_MAX, Touched};
+use crate::batch::{Batch, Cut, ENTRIES_MAX, Folded, HELD_BYTES_MAX, Touched};
 use crate::lanes::{LaneReader, Lanes, Notify};
 use crate::row::{Becomes, Stored, ViewTable, Write, partition};
 use crate::{Definition, Generation, Parked, Registered, ViewError};
@@ -325,13 +325,25 @@ impl Projector {
         Ok(self.index.count(checkpoint.unwrap_or(Checkpoint::START), end).await?)
     }
 
-    /// The time at which the first event after a checkpoint was appended, in milliseconds since 1970.
+    /// The time of the first event after a checkpoint that one of the views reads, in milliseconds since 1970; `None` if
+    /// there is none. It looks at a thousand events: then the last of them counts.
     ///
     /// # Errors
     /// The index can't be read.
-    pub async fn next_ms(&self, checkpoint: Option<Checkpoint>) -> Result<Option<u64>, ViewError> {
+    pub(crate) async fn next_ms(
+        &self,
+        views: &[&Definition],
+        checkpoint: Option<Checkpoint>,
+    ) -> Result<Option<u64>, ViewError> {
         let from = checkpoint.unwrap_or(Checkpoint::START);
-        let next = self.index.read(from, Until::Present).next().await;
-        Ok(next.map(Entry::or_known).transpose()?.map(|(entry, _)| entry.event.at))
+        let mut feed = self.index.read(from, Until::Present);
+        for left in (0..ENTRIES_MAX).rev() {
+            let Some(entry) = feed.next().await else { return Ok(None) };
+            let event = Entry::or_known(entry)?.0.event;
+            if left == 0 || views.iter().any(|view| view.reads(&event)) {
+                return Ok(Some(event.at));
+            }
+        }
+        Ok(None)
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::{Clock, Item, Retry, Table};
 use ringfence_core::BoundaryId;
-use ringfence_feed::{Checkpoint, Checkpoints, Index};
+use ringfence_feed::{Checkpoint, Checkpoints, Entry, Index};
 
 use crate::list::{ListPage, of_list};
 use crate::project::retired;
@@ -17,7 +17,7 @@ use crate::{Definition, Generation, Registered, ViewError};
 /// appends fewer events, and in the longest wait about as many of one partition are indexed.
 pub const WAIT_SLOTS_MAX: u64 = 1_000;
 /// The most looks of an answer that waits. Each takes at most two strong reads, the first one four, and each three of a
-/// view that is being built.
+/// view that is being built. One more read, after the fast looks, tells whether the view reads the event.
 pub const LOOKS_MAX: u32 = 24;
 /// The first looks are at most 200 ms apart. They take about a second, in which nearly every event comes.
 const LOOKS_FAST: u32 = 10;
@@ -64,7 +64,7 @@ pub struct Listed {
     /// The id after which the next page goes on, if there may be one.
     pub next: Option<String>,
     /// The view had come at least to this checkpoint before the rows were read strongly. `None` if the list did not
-    /// wait for an event: then its rows may be stale.
+    /// wait for an event, or for one that the view does not read.
     pub as_of: Option<Checkpoint>,
 }
 
@@ -142,6 +142,7 @@ impl Live {
 /// The generation to read, and how far it has come if the answer waits for an event.
 struct Served {
     live: Live,
+    /// `None` also if it waited for an event that the view does not read.
     waited: Option<Waited>,
 }
 
@@ -250,14 +251,12 @@ impl ViewReader {
 
     /// The generation that is served, once it shows the event of the wait. The last look is when the time is over.
     async fn served(&self, view: &str, wait: Option<&Wait>) -> Result<ViewRead<Served>, ViewError> {
-        if self.view(view).is_none() {
-            return Ok(ViewRead::UnknownView);
-        }
+        let Some(definition) = self.view(view) else { return Ok(ViewRead::UnknownView) };
         let retry = Retry::default().within(wait.map_or(Duration::ZERO, |wait| wait.most));
         let mut until = None;
         // The generation, once one is served.
         let mut served = None;
-        let mut look = 0;
+        let (mut look, mut is_read) = (0, None);
         loop {
             look += 1;
             let (live, due) = match served {
@@ -313,13 +312,39 @@ impl ViewReader {
                 _ => ViewRead::Behind { until, at },
             };
             let pause = LOOKS_GROWING.min(look) + look.saturating_sub(LOOKS_FAST);
-            if look + 1 >= LOOKS_MAX || !retry.pause(pause).await {
-                match retry.left() {
-                    Some(rest) if !rest.is_zero() => tokio::time::sleep(rest).await,
-                    _ => return Ok(left),
+            let is_over = look + 1 >= LOOKS_MAX || !retry.pause(pause).await;
+            let rest = retry.left().filter(|rest| is_over && !rest.is_zero());
+            let is_last = is_over && rest.is_none();
+            // Most events are shown before that.
+            if let (ViewRead::Behind { until: Some(until), .. }, Some(wait), None) =
+                (&left, wait, is_read)
+                && served.is_some()
+                && (is_last || look >= LOOKS_FAST)
+            {
+                let reads = self.reads(definition, wait, *until).await?;
+                if !reads {
+                    return Ok(ViewRead::Found(Served { live, waited: None }));
                 }
+                is_read = Some(reads);
+            }
+            match rest {
+                Some(rest) => tokio::time::sleep(rest).await,
+                None if is_last => return Ok(left),
+                None => {}
             }
         }
+    }
+
+    /// Whether a view may read the event of a wait. The event before `until` is that one, or a later one of its partition.
+    async fn reads(
+        &self,
+        view: &Definition,
+        wait: &Wait,
+        until: Checkpoint,
+    ) -> Result<bool, ViewError> {
+        let entry = self.index.before(until, 1).await?.into_iter().next();
+        let entry = entry.map(Entry::or_known).transpose()?.map(|(entry, _)| entry.event);
+        Ok(entry.is_none_or(|event| event.slot != wait.slot || view.reads(&event)))
     }
 
     /// The generation that is served instead of `live`, whose rows may be deleted; `None` if `live` is still served. A

@@ -7,14 +7,14 @@ use ringfence_lambda::{Level, LogLine, MetricUnit, chain};
 use serde_json::{Value, json};
 
 use crate::together::Member;
-use crate::{Generation, Parked, Projector, Ran, ViewError};
+use crate::{Definition, Generation, Parked, Projector, Ran, ViewError};
 
 /// The most parked rows, and as many events, that the line names of a view.
 const NAMED_MAX: usize = 10;
 
 /// The result of a generation that went alone.
-pub(super) struct Alone {
-    pub(super) view: &'static str,
+pub(super) struct Alone<'a> {
+    pub(super) view: &'a Definition,
     /// `None` if the generations could not be read.
     pub(super) generation: Option<Generation>,
     pub(super) live: bool,
@@ -26,9 +26,9 @@ pub(super) struct Alone {
     pub(super) error: Option<ViewError>,
 }
 
-impl Alone {
+impl<'a> Alone<'a> {
     /// A view whose generations could not be read.
-    pub(super) fn unknown(view: &'static str, error: ViewError) -> Self {
+    pub(super) fn unknown(view: &'a Definition, error: ViewError) -> Self {
         let (ran, error) = (Ran::default(), Some(error));
         Self { view, generation: None, live: true, may_join: false, parked: None, ran, error }
     }
@@ -37,7 +37,7 @@ impl Alone {
     pub(super) fn current(&self) -> Option<(&'static str, Generation, Checkpoint)> {
         let is_current = self.may_join && self.error.is_none() && self.ran.present;
         let is_current = is_current && self.parked == Some(0);
-        Some((self.view, self.generation.filter(|_| is_current)?, self.ran.checkpoint?))
+        Some((self.view.name, self.generation.filter(|_| is_current)?, self.ran.checkpoint?))
     }
 }
 
@@ -108,13 +108,14 @@ impl<'a> Report<'a> {
                 "batches": ran.batches,
             }));
         }
-        let names: Vec<_> = members.values().map(|member| member.view.name).collect();
+        let views: Vec<_> = members.values().map(|member| member.view).collect();
+        let names: Vec<_> = views.iter().map(|view| view.name).collect();
         let names = if names.is_empty() { "views".to_owned() } else { names.join(", ") };
         if !members.is_empty() {
             // A view with something parked goes alone.
             self.parked.get_or_insert(0);
         }
-        if let Some(events) = self.served(&names, ran, error.as_ref()).await {
+        if let Some(events) = self.served(&names, &views, ran, error.as_ref()).await {
             self.together["events_behind"] = events.into();
         }
     }
@@ -129,12 +130,12 @@ impl<'a> Report<'a> {
     }
 
     /// A generation that went alone.
-    pub(super) async fn alone(&mut self, alone: &Alone) {
+    pub(super) async fn alone(&mut self, alone: &Alone<'_>) {
         let Alone { view, generation, live, parked, ran, error, .. } = alone;
         let outcome = self.count(ran, error.as_ref());
         self.rows += ran.rows;
         let mut figures = json!({
-            "view": view,
+            "view": view.name,
             "generation": generation.map(|generation| generation.0),
             "live": live,
             "outcome": outcome,
@@ -160,7 +161,7 @@ impl<'a> Report<'a> {
             figures["rows_parked"] = (*parked).into();
             self.parked = Some(self.parked.unwrap_or_default() + parked);
         }
-        if *live && let Some(events) = self.served(view, ran, error.as_ref()).await {
+        if *live && let Some(events) = self.served(view.name, &[*view], ran, error.as_ref()).await {
             figures["events_behind"] = events.into();
         }
         self.views.push(figures);
@@ -185,7 +186,13 @@ impl<'a> Report<'a> {
     }
 
     /// Takes over the lag of what is served, and what it needs. Returns how many events it is behind, if that is known.
-    async fn served(&mut self, name: &str, ran: &Ran, error: Option<&ViewError>) -> Option<u64> {
+    async fn served(
+        &mut self,
+        name: &str,
+        views: &[&Definition],
+        ran: &Ran,
+        error: Option<&ViewError>,
+    ) -> Option<u64> {
         match error {
             Some(error) => self.unfinished.push(format!("{name}: {}", chain(error))),
             None if !ran.present => self.unfinished.push(format!("{name}: behind")),
@@ -195,29 +202,29 @@ impl<'a> Report<'a> {
         if error.is_some() && ran.checkpoint.is_none() {
             return None;
         }
-        let (events, ms) = self.lag(ran).await.ok()?;
+        let (events, ms) = self.lag(views, ran).await.ok()?;
         if self.lag.as_ref().is_none_or(|(most, _)| ms > *most) {
             self.lag = Some((ms, name.to_owned()));
         }
         Some(events)
     }
 
-    /// How many events are not shown yet, and for how many milliseconds the first of them has been there.
-    async fn lag(&mut self, ran: &Ran) -> Result<(u64, u64), ViewError> {
+    /// How many events were not read yet, and for how many milliseconds the first of them has been there that the views
+    /// read. Events of other types alone make no view late.
+    async fn lag(&mut self, views: &[&Definition], ran: &Ran) -> Result<(u64, u64), ViewError> {
         if ran.present {
             // Later events bring another notification.
             return Ok((0, 0));
         }
+        let Some(next_ms) = self.projector.next_ms(views, ran.checkpoint).await? else {
+            return Ok((0, 0));
+        };
         let end = match self.end {
             Some(end) => end,
             None => *self.end.insert(self.projector.end().await?),
         };
         let events = self.projector.events_after(ran.checkpoint, end).await?;
-        if events == 0 {
-            return Ok((0, 0));
-        }
-        let next_ms = self.projector.next_ms(ran.checkpoint).await?;
-        Ok((events, next_ms.map_or(0, |next_ms| self.now_ms.saturating_sub(next_ms))))
+        Ok((events, self.now_ms.saturating_sub(next_ms)))
     }
 
     /// The line and what is unfinished. All views share the two metrics, so a new view needs no new alarm and costs

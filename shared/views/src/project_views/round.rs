@@ -160,13 +160,16 @@ impl Turns {
     }
 }
 
-async fn run_view(projector: &Projector, view: &Definition, turns: &Turns) -> Vec<Alone> {
-    let view_name = view.name;
+async fn run_view<'a>(
+    projector: &Projector,
+    view: &'a Definition,
+    turns: &Turns,
+) -> Vec<Alone<'a>> {
     let registered = loop {
         match projector.register(view).await {
             Ok(registered) => break registered,
             Err(_) if turns.wait().await => {}
-            Err(error) => return vec![Alone::unknown(view_name, error)],
+            Err(error) => return vec![Alone::unknown(view, error)],
         }
     };
     let run = async |generation: Generation, live: bool| {
@@ -185,7 +188,7 @@ async fn run_view(projector: &Projector, view: &Definition, turns: &Turns) -> Ve
         let parked = registered.parked + registered.parked_events;
         let parked = live.then(|| parked + ran.parked + ran.unread.len() as u64);
         let may_join = live && registered.building.is_none() && is_served.get();
-        Alone { view: view_name, generation: Some(generation), live, may_join, parked, ran, error }
+        Alone { view, generation: Some(generation), live, may_join, parked, ran, error }
     };
     match registered.building {
         None => vec![run(registered.live, true).await],

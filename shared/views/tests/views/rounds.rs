@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use ringfence_aws::wire::Fault;
+use ringfence_views::project_views::run_views;
 use ringfence_views::{Definition, View};
 use serde_json::json;
 
-use crate::notes::{Consumed, Notes, Row, catalog, noted, poison, view};
+use crate::notes::{Consumed, Notes, Row, catalog, noted, poison, view, wiped};
 use crate::world::{FIRST, LONG, World};
 
 /// The same rows under another name, by a fold that never sees the poison.
@@ -39,7 +40,7 @@ impl View for Others {
 #[tokio::test(start_paused = true)]
 async fn a_view_that_fails_fails_the_round_but_neither_stops_nor_delays_others() {
     let world = World::new(6, catalog());
-    let wiped = |row: &str| crate::notes::wiped("n1", &[row]);
+    let wiped = |row: &str| wiped("n1", &[row]);
     world.publish([noted("n1", &["a"])]).await;
     for _ in 0..2 {
         world.append(vec![poison("n1"); 50]).await;
@@ -48,8 +49,7 @@ async fn a_view_that_fails_fails_the_round_but_neither_stops_nor_delays_others()
     let (views, seconds) = ([view(), Definition::of::<Others>()], Duration::from_secs);
     let projector = world.projector();
     let time = seconds(10);
-    let running =
-        ringfence_views::project_views::run_views(&projector, &views, time, &world.clock, "r-1");
+    let running = run_views(&projector, &views, time, &world.clock, "r-1");
     let meanwhile = async {
         tokio::time::sleep(seconds(5)).await;
         let before = world.rows("others", FIRST).await.len();
@@ -88,12 +88,11 @@ async fn a_view_that_is_behind_does_not_stop_others() {
     let (views, seconds) = ([view(), Definition::of::<Others>()], Duration::from_secs);
     world.wire.inject("TransactWriteItems", 0, Fault::Delay(seconds(20)));
     let projector = world.projector();
-    let running =
-        ringfence_views::project_views::run_views(&projector, &views, LONG, &world.clock, "r-1");
+    let running = run_views(&projector, &views, LONG, &world.clock, "r-1");
     let meanwhile = async {
         tokio::time::sleep(seconds(10)).await;
         assert!(world.wire.is_spent(), "notes waits for its rows");
-        world.publish([crate::notes::wiped("n1", &["b"])]).await;
+        world.publish([wiped("n1", &["b"])]).await;
         tokio::time::sleep(seconds(2)).await;
         [world.rows("others", FIRST).await.len(), world.rows("notes", FIRST).await.len()]
     };
@@ -113,9 +112,7 @@ async fn a_generation_that_is_being_built_is_kept_current_without_a_lag_of_its_o
     world.publish([noted("n1", &["a"])]).await;
     assert!(world.projector().rebuild(&view(), &|_| {}).await.is_err());
     let (projector, time) = (world.projector(), Duration::from_secs(2));
-    let round =
-        ringfence_views::project_views::run_views(&projector, &[view()], time, &world.clock, "r-1")
-            .await;
+    let round = run_views(&projector, &[view()], time, &world.clock, "r-1").await;
     let line = &round.line.json;
     let [live, building] = &line["views"].as_array().unwrap()[..] else { panic!("{round:?}") };
     assert_eq!((&live["generation"], &building["generation"]), (&json!(1), &json!(2)));
@@ -136,19 +133,35 @@ async fn the_lag_is_logged_and_measured_for_each_view_that_could_be_read() {
             world.wire.inject("Query", 0, Fault::error("AccessDeniedException"));
         }
         let time = Duration::from_millis(500);
-        let round = ringfence_views::project_views::run_views(
-            &projector,
-            &[view()],
-            time,
-            &world.clock,
-            "r-1",
-        )
-        .await;
+        let round = run_views(&projector, &[view()], time, &world.clock, "r-1").await;
         let line = &round.line.json;
         assert_eq!(line["outcome"], if asked { "present" } else { "failed" });
         assert_eq!(line["views"][0].get("events_behind").is_some(), asked, "{line}");
         let metrics = line["_aws"]["CloudWatchMetrics"][0]["Metrics"].to_string();
         assert_eq!(metrics.contains("view_lag"), asked, "{line}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_that_a_view_does_not_read_make_it_no_later() {
+    let (world, views) = (World::new(14, catalog()), [Definition::of::<Others>()]);
+    world.publish([wiped("n1", &["b"])]).await;
+    let projector = world.projector();
+    let run = async || {
+        let time = Duration::from_secs(1);
+        run_views(&projector, &views, time, &world.clock, "r-1").await.line.json
+    };
+    run().await;
+    // Its checkpoint can't move.
+    for (event, is_late) in [(noted("n1", &["a"]), false), (wiped("n1", &["c"]), true)] {
+        world.publish([event]).await;
+        for operation in ["UpdateItem", "TransactWriteItems"] {
+            world.wire.inject(operation, 0, Fault::Delay(Duration::from_secs(2)));
+        }
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let line = run().await;
+        assert_eq!((&line["outcome"], &line["level"]), (&json!("behind"), &json!("WARN")));
+        assert_eq!(line["view_lag"].as_u64().unwrap() > 60_000, is_late, "{line}");
     }
 }
 
@@ -162,9 +175,7 @@ async fn a_round_without_time_says_that_it_is_behind() {
     world.wire.inject("TransactWriteItems", 0, late);
     let projector = world.projector();
     let time = Duration::from_secs(2);
-    let round =
-        ringfence_views::project_views::run_views(&projector, &[view()], time, &world.clock, "r-1")
-            .await;
+    let round = run_views(&projector, &[view()], time, &world.clock, "r-1").await;
     assert_eq!(round.unfinished, ["notes: behind"]);
     let line = &round.line.json;
     let behind = &line["views"][0]["events_behind"];
