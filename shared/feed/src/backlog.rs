@@ -9,9 +9,10 @@ use ringfence_aws::{BATCH_KEYS_MAX, Item, Retry};
 use ringfence_core::BOUNDARY_BYTES_MAX;
 use ringfence_log::{Sources, news::dense};
 
+use crate::checkpoint::Checkpoint;
 use crate::error::{FeedError, IndexError, failed};
 use crate::indexer::{Indexed, Indexer};
-use crate::item::{Progress, progress_key};
+use crate::item::{Progress, Reached, progress_key};
 use crate::news::News;
 use crate::page::Queue;
 use crate::partition::Partition;
@@ -63,14 +64,16 @@ impl<'a> Backlog<'a> {
         !self.open.is_empty()
     }
 
-    /// The outcomes of all partitions. If the index took nothing any more, each one that is not done has failed.
+    /// The outcomes of all partitions. If the index took nothing any more, each one has failed whose events or progress
+    /// are not there.
     pub(crate) fn outcomes(
         mut self,
         written: Result<(), FeedError>,
     ) -> BTreeMap<Partition, Indexed> {
         let Err(error) = written else { return self.outcomes };
         let error = IndexError::Feed(Arc::new(error));
-        for partition in self.undone() {
+        let lagging = self.lagging();
+        for partition in self.undone().into_iter().chain(lagging.into_keys()) {
             if let Some(outcome) = self.outcomes.get_mut(&partition)
                 && outcome.is_ok()
             {
@@ -81,13 +84,36 @@ impl<'a> Backlog<'a> {
     }
 
     /// Takes over how far a page of this indexer has brought its partitions, and counts its events.
-    pub(crate) fn indexed(&mut self, reached: BTreeMap<Partition, Progress>) {
+    pub(crate) fn indexed(&mut self, reached: &Reached) {
         for (partition, progress) in reached {
-            let indexed = self.advance(&partition, progress) as u64;
-            if let Some(Ok(total)) = self.outcomes.get_mut(&partition) {
+            let indexed = self.advance(partition, progress, false) as u64;
+            if let Some(Ok(total)) = self.outcomes.get_mut(partition) {
                 *total += indexed;
             }
         }
+    }
+
+    /// Notes how far the stored progress of partitions has come.
+    pub(crate) fn stored(&mut self, reached: &Reached) {
+        for (partition, progress) in reached {
+            self.advance(partition, progress, true);
+        }
+    }
+
+    /// Notes that all pages before a place are settled.
+    pub(crate) fn settled_before(&mut self, place: Checkpoint) {
+        for Queue { progress, lags, .. } in self.queues.values_mut() {
+            *lags &= progress.as_ref().is_some_and(|progress| progress.checkpoint > place);
+        }
+    }
+
+    /// Partitions whose stored progress may lag, and how far they are indexed.
+    pub(crate) fn lagging(&self) -> Reached {
+        let lags = |(partition, queue): (&Partition, &Queue)| {
+            let progress = queue.progress.clone().filter(|_| queue.lags)?;
+            Some((partition.clone(), progress))
+        };
+        self.queues.iter().filter_map(lags).collect()
     }
 
     /// The logs whose entries can be read.
@@ -112,7 +138,7 @@ impl<'a> Backlog<'a> {
     pub(crate) async fn read_progress(
         &mut self,
         mut partitions: Vec<Partition>,
-    ) -> Result<BTreeMap<Partition, Progress>, FeedError> {
+    ) -> Result<Reached, FeedError> {
         partitions.sort_unstable();
         partitions.dedup();
         let keys = |some: &[Partition]| some.iter().map(|it| progress_key(&it.id)).collect();
@@ -121,19 +147,26 @@ impl<'a> Backlog<'a> {
         let batches = batches.map(|some| table.get_all(self.retry, keys(some), true));
         let items = try_join_all(batches).await.map_err(failed("reading what is indexed"))?;
         let found = items.iter().flatten().map(Progress::of);
-        let found: BTreeMap<_, _> = found.collect::<Result<_, _>>()?;
-        for (partition, progress) in &found {
-            self.advance(partition, progress.clone());
-        }
+        let found = found.collect::<Result<_, _>>()?;
+        self.stored(&found);
         Ok(found)
     }
 
     /// Takes over how far a partition is indexed. Returns how many of the waiting events are indexed by now. The others
     /// follow on this progress. An exception is a stream whose first events were pruned: if another indexer had these
     /// as images, the events here are dropped, and the partition is read again.
-    pub(crate) fn advance(&mut self, partition: &Partition, progress: Progress) -> usize {
+    pub(crate) fn advance(
+        &mut self,
+        partition: &Partition,
+        progress: &Progress,
+        is_stored: bool,
+    ) -> usize {
         let Some(queue) = self.queues.get_mut(partition) else { return 0 };
-        if queue.progress.as_ref().is_some_and(|known| known.checkpoint >= progress.checkpoint) {
+        let known = queue.progress.as_ref().map(|known| known.checkpoint);
+        if known <= Some(progress.checkpoint) {
+            queue.lags = !is_stored && (queue.lags || known < Some(progress.checkpoint));
+        }
+        if known >= Some(progress.checkpoint) {
             return 0;
         }
         let waiting = queue.fresh.len();
@@ -144,7 +177,7 @@ impl<'a> Backlog<'a> {
             queue.fresh.clear();
             self.open.entry(partition.clone()).or_default();
         }
-        queue.progress = Some(progress);
+        queue.progress = Some(progress.clone());
         done
     }
 

@@ -13,7 +13,7 @@ use crate::checkpoint::{Checkpoint, EPOCH_ENTRIES_MAX};
 use crate::error::{FeedError, failed};
 use crate::index::Index;
 use crate::item::Page;
-use crate::read::{Direction, query};
+use crate::read::{Direction, missing, query};
 
 const FINDING: &str = "finding the end of the index";
 
@@ -56,6 +56,34 @@ impl Index {
             sealed = pages;
             (epoch, offset) = (self.last_epoch(epoch, retry).await?.max(epoch + 1), 0);
         }
+    }
+
+    /// The pages between two places of an epoch at which pages begin, the last one first, read strongly.
+    pub(crate) async fn pages_between(
+        &self,
+        from: Checkpoint,
+        to: Checkpoint,
+        retry: Retry,
+    ) -> Result<Vec<Page>, FeedError> {
+        let ((epoch, first), (_, mut offset)) = (from.place(), to.place());
+        let mut pages = Vec::new();
+        while offset > first {
+            let back = Direction::Back { from: first, pages_max: None, strong: true };
+            let query = || query(self, epoch, offset - 1, back);
+            let items = retry.run(query).await.map_err(failed(FINDING))?;
+            if items.is_empty() {
+                return Err(missing(epoch, offset));
+            }
+            for item in items {
+                let page = Page::of(epoch, item)?;
+                if page.n() != offset {
+                    return Err(missing(epoch, offset));
+                }
+                offset = page.i;
+                pages.push(page);
+            }
+        }
+        Ok(pages)
     }
 
     /// The last epoch that has begun, if `epoch` has; as a replica has it, so there may be a later one.

@@ -9,11 +9,12 @@ use ringfence_core::LogKind;
 use ringfence_log::news::StreamError;
 use ringfence_log::{OpenSource, Sources};
 
-use crate::checkpoint::{Checkpoint, EpochEntries};
+use crate::checkpoint::EpochEntries;
 use crate::error::IndexError;
 use crate::index::Index;
 use crate::news::News;
 use crate::partition::Partition;
+use crate::tail::Tail;
 
 /// The result for a partition: how many of its events this call has put into the index, or why not all are there.
 /// Events whose answer was lost are not counted.
@@ -35,10 +36,8 @@ pub struct Indexer {
 /// The end of the index as an indexer remembers it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct End {
-    /// All pages before it were settled; there may be later pages.
-    pub(crate) at: Checkpoint,
-    /// The partition of the entry before it, if it is known.
-    pub(crate) last: Option<Partition>,
+    /// There may be later pages.
+    pub(crate) tail: Tail,
     /// Whether other indexers seem to put pages too. Then it costs less to check that the place is free than to have a
     /// page refused.
     pub(crate) shared: bool,

@@ -2,9 +2,9 @@
 //!
 //! | item | `p` | `i` | holds |
 //! |---|---|---|---|
-//! | page | `$AppendsEpoch-0_<epoch>` | offset of its first entry in the epoch | `n` offset after its last, `e` the events as their logs have them, without `tag_*`; `sealed` on the last of an epoch |
-//! | progress | `$Progress-0#<partition>` | 0 | `slot` of the last indexed event, its `appendId` if it is of the DCB log, `checkpoint` after it; `end` of the last page that ends with an event of the partition |
-//! | lease | `$Lease-0` | 0 | `owner` and `until` while an indexer has it; the `end` that the last one has left, and `last`, the partition of the entry before it |
+//! | page | `$AppendsEpoch-0_<epoch>` | offset of its first entry in the epoch | `n` offset after its last, `e` the events as their logs have them, without `tag_*`; `s` the checkpoint before which all pages are settled; `sealed` on the last of an epoch |
+//! | progress | `$Progress-0#<partition>` | 0 | `slot` of the last indexed event, its `appendId` if it is of the DCB log, `checkpoint` after it |
+//! | lease | `$Lease-0` | 0 | `owner` and `until` while an indexer has it; the `end` of the page that the last one has put, and its `s`; `settled`, the ends of later pages that are settled |
 //!
 //! The 0 is the tranche: there is one.
 
@@ -28,10 +28,12 @@ pub(crate) const CHECKPOINT: &str = "checkpoint";
 pub(crate) const OWNER: &str = "owner";
 /// When the lease is over, in milliseconds since 1970.
 pub(crate) const UNTIL: &str = "until";
-/// Where a page ends that is settled.
+/// Where a page ends.
 pub(crate) const END: &str = "end";
-/// The partition of the last entry before the end.
-pub(crate) const LAST: &str = "last";
+/// All pages before it are settled.
+pub(crate) const S: &str = "s";
+/// The ends of pages that are settled.
+pub(crate) const SETTLED: &str = "settled";
 /// Offset after the last entry.
 const N: &str = "n";
 const SLOT: &str = "slot";
@@ -51,9 +53,10 @@ pub(crate) struct Progress {
     pub(crate) append_id: Option<String>,
     /// After its entry.
     pub(crate) checkpoint: Checkpoint,
-    /// The end of a page whose last entry is of this partition, so that page is settled.
-    pub(crate) end: Option<Checkpoint>,
 }
+
+/// How far partitions are indexed.
+pub(crate) type Reached = BTreeMap<Partition, Progress>;
 
 /// Consecutive entries of an epoch.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +65,8 @@ pub(crate) struct Page {
     /// Offset of the first entry.
     pub(crate) i: u64,
     pub(crate) entries: Vec<AttributeValue>,
+    /// All pages before this place are settled. It is in the same epoch.
+    pub(crate) settled: Checkpoint,
     /// Whether it is the last of its epoch.
     pub(crate) sealed: bool,
 }
@@ -90,10 +95,27 @@ pub(crate) fn lease_key() -> Item {
     key(LEASE, 0)
 }
 
-/// The end that a lease names, and the partition of the entry before it.
-pub(crate) fn lease_end(lease: &Item) -> Option<(Checkpoint, Partition)> {
-    let last = lease.get(LAST)?.as_s().ok()?;
-    Some((place(lease, END)?, BoundaryId::stored(last.as_str()).into()))
+/// What the last holder has left in a lease.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Left {
+    /// Where its page ended, and before which place that said that all pages are settled.
+    pub(crate) page: Option<(Checkpoint, Checkpoint)>,
+    /// The ends of later pages that are settled.
+    pub(crate) settled: Vec<Checkpoint>,
+}
+
+impl Left {
+    pub(crate) fn of(lease: &Item) -> Self {
+        let page = place(lease, END).zip(place(lease, S));
+        let settled = lease.get(SETTLED).and_then(|ends| ends.as_ns().ok());
+        let settled = settled.into_iter().flatten().filter_map(|end| end.parse().ok());
+        Self { page, settled: settled.collect() }
+    }
+}
+
+/// A set of checkpoints.
+pub(crate) fn numbers(checkpoints: &[Checkpoint]) -> AttributeValue {
+    AttributeValue::Ns(checkpoints.iter().map(Checkpoint::to_string).collect())
 }
 
 fn place(item: &Item, attribute: &str) -> Option<Checkpoint> {
@@ -130,16 +152,15 @@ impl Progress {
         let partition = Partition::from(BoundaryId::stored(p.ok_or_else(|| malformed(item, P))?));
         let checkpoint = place(item, CHECKPOINT).ok_or_else(|| malformed(item, CHECKPOINT))?;
         let append_id = item.get(APPEND_ID).and_then(|id| id.as_s().ok()).cloned();
-        let (slot, end) = (whole(item, SLOT)?, place(item, END));
-        Ok((partition, Self { slot, append_id, checkpoint, end }))
+        let slot = whole(item, SLOT)?;
+        Ok((partition, Self { slot, append_id, checkpoint }))
     }
 
     /// The attributes that hold it.
     pub(crate) fn attributes(&self) -> Vec<(&'static str, AttributeValue)> {
         let append_id = self.append_id.as_ref().map(|id| (APPEND_ID, text(id)));
-        let end = self.end.map(|end| (END, number(end)));
         let place = [(CHECKPOINT, number(self.checkpoint)), (SLOT, number(self.slot))];
-        place.into_iter().chain(append_id).chain(end).collect()
+        place.into_iter().chain(append_id).collect()
     }
 }
 
@@ -150,8 +171,8 @@ impl Page {
     }
 
     /// Where it begins.
-    pub(crate) fn place(&self) -> (u64, u64) {
-        (self.epoch, self.i)
+    pub(crate) fn start(&self) -> Result<Checkpoint, FeedError> {
+        checkpoint(self.epoch, self.i)
     }
 
     /// Where the next page begins.
@@ -163,10 +184,7 @@ impl Page {
     }
 
     /// How far its partitions are indexed with it. An entry may be of a log that the stack no longer has.
-    pub(crate) fn progress(
-        &self,
-        sources: &Sources,
-    ) -> Result<BTreeMap<Partition, Progress>, FeedError> {
+    pub(crate) fn progress(&self, sources: &Sources) -> Result<Reached, FeedError> {
         let mut reached = BTreeMap::new();
         for (entry, n) in self.entries.iter().zip(self.i + 1..) {
             let checkpoint = checkpoint(self.epoch, n)?;
@@ -179,19 +197,20 @@ impl Page {
             let (id, slot) = source.place(item).ok_or_else(malformed)?;
             let append_id = source.append_id(item).cloned();
             let partition = Partition { log: source.facts().kind, id };
-            let end = (n == self.n()).then(|| self.end()).transpose()?;
-            reached.insert(partition, Progress { slot, append_id, checkpoint, end });
+            reached.insert(partition, Progress { slot, append_id, checkpoint });
         }
         Ok(reached)
     }
 
     pub(crate) fn of(epoch: u64, mut item: Item) -> Result<Self, FeedError> {
         let (i, n) = (whole(&item, I)?, whole(&item, N)?);
+        let settled = place(&item, S).filter(|s| s.place().0 == epoch && s.place().1 <= i);
+        let settled = settled.ok_or_else(|| malformed(&item, S))?;
         let sealed = item.get(SEALED).is_some_and(|sealed| sealed.as_bool() == Ok(&true));
         let Some(AttributeValue::L(entries)) = item.remove(ENTRIES) else {
             return Err(malformed(&item, ENTRIES));
         };
-        let page = Self { epoch, i, entries, sealed };
+        let page = Self { epoch, i, entries, settled, sealed };
         if page.n() == n && !page.entries.is_empty() {
             Ok(page)
         } else {
@@ -202,6 +221,7 @@ impl Page {
     pub(crate) fn item(&self) -> Item {
         let mut item = key(epoch_id(self.epoch), self.i);
         item.insert(N.to_owned(), number(self.n()));
+        item.insert(S.to_owned(), number(self.settled));
         if self.sealed {
             item.insert(SEALED.to_owned(), AttributeValue::Bool(true));
         }

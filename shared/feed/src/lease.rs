@@ -1,10 +1,11 @@
 //! The lease on the end of the index: indexers that are in each other's way put pages one after another.
 //!
 //! If several put a page at one end, all but one are refused, and a refusal costs as much as the page. So they take the
-//! lease first, and leave the new end in it for the next one. An indexer that is alone never asks for the lease.
+//! lease first, and give it back when their pages are there, before these are settled. They leave in it where to read
+//! on, and later which of their pages are settled. An indexer that is alone never asks for the lease.
 //!
 //! The lease is a hint. It may be lost, taken over or late, and its end may be old or wrong: the condition of each put
-//! guards the index, and an end of the lease counts only if a progress confirms it.
+//! guards the index, and an end of the lease only says where to read. The `settled` pages in it are settled.
 
 use std::collections::HashMap;
 
@@ -13,8 +14,7 @@ use ringfence_aws::{Failure, Item, Retry};
 
 use crate::checkpoint::Checkpoint;
 use crate::indexer::{End, Indexer};
-use crate::item::{END, LAST, OWNER, UNTIL, lease_end, lease_key, number, text};
-use crate::partition::Partition;
+use crate::item::{END, Left, OWNER, P, S, SETTLED, UNTIL, lease_key, number, numbers, text};
 
 /// For how many rounds an indexer takes the lease after another one was in its way.
 pub(crate) const CROWD: u32 = 16;
@@ -29,20 +29,26 @@ pub(crate) struct Turn<'a> {
     retry: Retry,
     /// When it took the lease, or may have taken it.
     taken_ms: Option<u64>,
+    /// The ends of pages that the lease said to be settled.
+    settled: Vec<Checkpoint>,
 }
 
 impl<'a> Turn<'a> {
     pub(crate) fn new(indexer: &'a Indexer, retry: Retry) -> Self {
-        Self { indexer, retry, taken_ms: None }
+        Self { indexer, retry, taken_ms: None, settled: Vec::new() }
     }
 
-    /// Takes the lease. Waits while another indexer has it, at most for half of the time that is left. Returns the end
-    /// that was left in it, and the partition of the entry before that end.
-    pub(crate) async fn take(&mut self, end: &mut End) -> Option<(Checkpoint, Partition)> {
+    /// Takes the lease. Waits while another indexer has it, at most for half of the time that is left. Returns where
+    /// the last holder's page ended, and the place before which all pages are settled.
+    pub(crate) async fn take(&mut self, end: &mut End) -> Option<(Checkpoint, Checkpoint)> {
         let half = self.retry.left().map(|left| left / 2);
         for ask in 1..=ASKS_MAX {
             match self.ask().await {
-                Ok(found) => return found.as_ref().and_then(lease_end),
+                Ok(found) => {
+                    let left = found.as_ref().map(Left::of).unwrap_or_default();
+                    self.settled = left.settled;
+                    return left.page;
+                }
                 Err(Failure::Condition(_)) => end.crowd = CROWD,
                 Err(failure) if failure.is_transient() => {}
                 Err(_) => return None,
@@ -54,6 +60,11 @@ impl<'a> Turn<'a> {
             }
         }
         None
+    }
+
+    /// The ends of pages that the lease said to be settled.
+    pub(crate) fn settled(&self) -> &[Checkpoint] {
+        &self.settled
     }
 
     /// Keeps the lease for longer, if half of its time is over.
@@ -79,20 +90,37 @@ impl<'a> Turn<'a> {
         asked
     }
 
-    /// Gives the lease back, with the end. If that fails, the others wait until the lease is over.
-    pub(crate) async fn give(self, end: &End) {
-        if self.taken_ms.is_none() {
-            return;
+    /// Gives the lease back, with the end of the page that was put, and the place before which that says that all pages
+    /// are settled. If that fails, the others wait until the lease is over. Returns whether it had the lease.
+    pub(crate) async fn give(&mut self, page: Option<(Checkpoint, Checkpoint)>) -> bool {
+        if self.taken_ms.take().is_none() {
+            return false;
         }
         let (mut what, mut names) = ("REMOVE #owner, #until".to_owned(), vec![OWNER, UNTIL]);
         let mut values = vec![(OWNER, text(self.indexer.owner()))];
-        if let Some(last) = &end.last {
-            what += " SET #end = :end, #last = :last";
-            names.extend([END, LAST]);
-            values.extend([(END, number(end.at)), (LAST, text(last.id.as_str()))]);
+        if let Some((end, s)) = page {
+            what += " SET #end = :end, #s = :s";
+            names.extend([END, S]);
+            values.extend([(END, number(end)), (S, number(s))]);
+            // The page says so.
+            self.settled.retain(|end| *end <= s);
+            if !self.settled.is_empty() {
+                what += " DELETE #settled :settled";
+                names.push(SETTLED);
+                values.push((SETTLED, numbers(&self.settled)));
+            }
         }
         let give = self.update(&what, "#owner = :owner", &names, values);
         drop(self.retry.run(|| self.indexer.index.table.update(give.clone(), None)).await);
+        true
+    }
+
+    /// Leaves in the lease which pages are settled. If that fails, others find it out.
+    pub(crate) async fn announce(&self, settled: &[Checkpoint]) {
+        let values = vec![(SETTLED, numbers(settled))];
+        let add = "ADD #settled :settled";
+        let add = self.update(add, "attribute_exists(#p)", &[P, SETTLED], values);
+        drop(self.retry.run(|| self.indexer.index.table.update(add.clone(), None)).await);
     }
 
     fn taken(&self, now_ms: u64) -> Update {

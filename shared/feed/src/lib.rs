@@ -7,13 +7,15 @@
 //! The index is a list of epochs of pages of events, written as a log is:
 //!
 //! 1. A page is put where the page before it ends, under the condition that nothing is there.
-//! 2. Then the progress of each of its partitions is moved, for the last entry last: the page is settled.
-//! 3. A page is put only after the page before it is settled.
+//! 2. Then the page is settled: the progress of each of its partitions is moved.
+//! 3. Later pages are put meanwhile. Each says before which place all pages are settled.
 //!
-//! An indexer reads the progress after the last page was settled. If its put succeeds, there was no later page, so the
-//! progress was right, and no event is in the index twice. If the put fails, another indexer was first. Then it reads
-//! the other one's page, waits until that is settled, and goes on after it. If the other one crashed between 1 and 2,
-//! it settles the page itself. From then on the two put their pages in turns, by a lease, which is only a hint.
+//! An indexer reads the last page, the pages before it that may not be settled, and then the progress of its
+//! partitions. Together they show how far each partition is indexed. If its put succeeds, there was no later page, so
+//! that was right, and no event is in the index twice. If the put fails, another indexer was first. Then it reads the
+//! other one's page and goes on after it. If the other one crashed, the page is settled by whoever would go too far
+//! ahead of it, or gets its events again. After a refused put the indexers put their pages in turns, by a lease, which
+//! is only a hint.
 //!
 //! Architecture invariant: only the module `item` names the attributes of the index. An entry holds the item of the
 //! event's own log ([`Sources`]).
@@ -39,6 +41,7 @@ mod partition;
 mod read;
 mod round;
 mod settle;
+mod tail;
 mod together;
 mod verify;
 

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use aws_sdk_dynamodb::types::{Put, ReturnValuesOnConditionCheckFailure};
 
-use crate::checkpoint::Checkpoint;
 use crate::item::{P, Page, Progress};
 use crate::news::Fresh;
 use crate::partition::Partition;
+use crate::tail::Tail;
 
 /// Partitions that are indexed together.
 pub const GROUP_PARTITIONS_MAX: usize = 1_000;
@@ -20,6 +20,8 @@ pub const PAGE_BYTES_MAX: usize = 350 * 1_024;
 pub(crate) struct Queue {
     /// `None` before its first event.
     pub(crate) progress: Option<Progress>,
+    /// Whether the stored progress may not have come as far.
+    pub(crate) lags: bool,
     /// The events that follow it without a gap.
     pub(crate) fresh: VecDeque<Fresh>,
 }
@@ -42,14 +44,14 @@ pub(crate) struct Room {
 }
 
 impl Page {
-    /// The page that begins at `end`: the oldest events of all queues, as many as fit the page and its epoch. `None` if
-    /// no event waits.
+    /// The page that begins at the end of `tail`: the oldest events of all queues, as many as fit the page and its
+    /// epoch. `None` if no event waits.
     pub(crate) fn cut(
         queues: &BTreeMap<Partition, Queue>,
-        end: Checkpoint,
+        tail: &Tail,
         room: Room,
     ) -> Option<Self> {
-        let (epoch, i) = end.place();
+        let ((epoch, i), settled) = (tail.end().place(), tail.settled());
         // An epoch that is over the limit, because that was lowered, is sealed by the next entry.
         let left = room.epoch_entries.saturating_sub(i).max(1);
         // Of each partition the next event, the oldest first.
@@ -71,7 +73,7 @@ impl Page {
             fronts.extend(next(partition, n + 1));
         }
         let sealed = entries.len() as u64 == left;
-        (!entries.is_empty()).then_some(Self { epoch, i, entries, sealed })
+        (!entries.is_empty()).then_some(Self { epoch, i, entries, settled, sealed })
     }
 
     /// Puts it, unless a page is there. A refusal returns that page, which costs no read.

@@ -134,7 +134,7 @@ async fn send(index: &Index, from: Checkpoint, until: Until, sender: &Sender<Pag
             Ok(Answer::End | Answer::Hole) if !strong => strong = true,
             Ok(Answer::End) if until == Until::Present => return,
             Ok(Answer::Hole) if holes == HOLES_MAX => {
-                return drop(sender.send(Err(place.missing())).await);
+                return drop(sender.send(Err(missing(place.epoch, place.i))).await);
             }
             Ok(answer) => {
                 holes += u32::from(matches!(answer, Answer::Hole));
@@ -229,11 +229,12 @@ impl Place {
             (true, _) => Answer::Hole,
         })
     }
+}
 
-    fn missing(&self) -> FeedError {
-        let item = format!("{} {}", epoch_id(self.epoch), self.i);
-        FeedError::Malformed { item, problem: "it is missing, but later pages are there" }
-    }
+/// The error of an index without the page that begins or ends at an offset.
+pub(crate) fn missing(epoch: u64, offset: u64) -> FeedError {
+    let item = format!("{} {offset}", epoch_id(epoch));
+    FeedError::Malformed { item, problem: "it is missing, but later pages are there" }
 }
 
 #[derive(Clone, Copy)]

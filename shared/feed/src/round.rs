@@ -1,8 +1,11 @@
 //! Indexes a group of partitions.
 //!
-//! A round knows an end of the index before which every page was settled. Afterwards it has read the progress of its
-//! partitions. So if a page can be put at that end, no other page has moved the progress since. If not, the pages after
-//! that end show how it has moved; if there are too many, the progress is read again.
+//! A round knows an end of the index, and all pages before it that may not be settled. Afterwards it has read the
+//! progress of its partitions. So if a page can be put at that end, no other page has brought the partitions further.
+//! If not, the pages after that end show how far they have come; if there are too many, the progress is read again.
+//!
+//! While a page is settled, the next one is put. In the end all pages of the round are settled, and the progress of each
+//! partition is stored, whoever has indexed its events. So a reader that waits for an acknowledged event finds it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -10,23 +13,26 @@ use std::sync::Arc;
 use ringfence_aws::{Failure, Retry, item_bytes};
 
 use crate::backlog::{Backlog, Known};
+use crate::checkpoint::Checkpoint;
 use crate::error::{FeedError, IndexError, failed};
+use crate::index::Index;
 use crate::indexer::{End, Indexed, Indexer};
-use crate::item::{Page, Progress};
+use crate::item::{Page, Progress, Reached};
 use crate::lease::{CROWD, Turn};
 use crate::page::{GROUP_PARTITIONS_MAX, Room};
 use crate::partition::{Notification, Partition};
-use crate::settle::settle;
+use crate::settle::{Group, Settling, settle};
+use crate::tail::{Tail, UNSETTLED_MAX};
 
 /// How often a page is tried when others move the index at the same time.
 const COMMITS_MAX: u32 = 16;
 /// The most pages of others that are read after a refused one.
 const PAGES_MAX: i32 = 4;
+/// The most partitions of pages for which every indexer checks whether they are settled. Larger pages are announced in the
+/// lease: a read unit costs a fifth of a write unit.
+const CHECKED_MAX: usize = 5;
 /// The bytes of a page that cost as much as the progress of a partition, which is read strongly too.
 const UNIT_BYTES: usize = 4 * 1_024;
-/// How often to look whether the last page is settled, before settling it here. The indexer that has put it needs some
-/// ten milliseconds, unless it has crashed.
-const LOOKS_MAX: u32 = 6;
 
 impl Indexer {
     /// Indexes the new events of each of the partitions, within the deadline of `retry`. Each partition succeeds or
@@ -60,6 +66,9 @@ struct Round<'a> {
     /// Where the next page begins.
     end: End,
     turn: Turn<'a>,
+    settling: Settling,
+    /// The end of the last page that it has put, and the place before which that says that all pages are settled.
+    put: Option<(Checkpoint, Checkpoint)>,
     /// The most entries of the next page. If a page is refused for its content, the number falls until the event that
     /// is the cause stands alone.
     entries_max: usize,
@@ -69,24 +78,28 @@ impl<'a> Round<'a> {
     fn new(indexer: &'a Indexer, retry: Retry, notifications: BTreeMap<Partition, Known>) -> Self {
         let backlog = Backlog::new(indexer, retry, notifications);
         let (end, turn) = (indexer.end().unwrap_or_default(), Turn::new(indexer, retry));
-        Self { indexer, retry, backlog, end, turn, entries_max: usize::MAX }
+        let settling = Settling::new(indexer.index.table.clone(), retry);
+        Self { indexer, retry, backlog, end, turn, settling, put: None, entries_max: usize::MAX }
     }
 
     async fn run(mut self) -> BTreeMap<Partition, Indexed> {
         let written = self.write().await;
-        self.turn.give(&self.end).await;
-        self.backlog.outcomes(written)
+        // Others put their pages while the round settles its own.
+        let had_turn = self.turn.give(self.put).await;
+        let settled = self.settle(had_turn).await;
+        if self.indexer.end().is_some() {
+            self.indexer.remember(self.end.clone());
+        }
+        self.backlog.outcomes(written.and(settled))
     }
 
     async fn write(&mut self) -> Result<(), FeedError> {
         if !self.backlog.is_open() {
             return Ok(());
         }
-        if self.knows_end().await {
-            self.backlog.read_progress(self.backlog.undone()).await?;
-        } else {
-            self.find_end(None, 1).await?;
-        }
+        self.approach().await?;
+        self.read_progress().await?;
+        self.take_unsettled();
         self.backlog.take_known();
         loop {
             self.backlog.fill().await;
@@ -97,48 +110,101 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Whether it knows where the index probably ends. If others were in the way lately, it takes the lease, whose end
-    /// counts if the progress of the entry before it confirms that the index had this end.
-    async fn knows_end(&mut self) -> bool {
+    /// Learns where the index probably ends. If others were in the way lately, it takes the lease, which says where to
+    /// read.
+    async fn approach(&mut self) -> Result<(), FeedError> {
         let remembers = self.indexer.end().is_some() && !self.end.shared;
-        let Some(crowd) = self.end.crowd.checked_sub(1) else { return remembers };
-        self.end.crowd = crowd;
-        let Some((at, last)) = self.turn.take(&mut self.end).await else { return remembers };
-        if at > self.end.at {
-            let found = self.backlog.read_progress(vec![last.clone()]).await.unwrap_or_default();
-            if found.get(&last).is_none_or(|progress| progress.end != Some(at)) {
-                return false;
+        let is_known = match self.end.crowd.checked_sub(1) {
+            None => remembers,
+            Some(crowd) => {
+                self.end.crowd = crowd;
+                match self.turn.take(&mut self.end).await {
+                    None => remembers,
+                    Some((end, s)) => self.catch_up(end, s).await?,
+                }
             }
-            (self.end.at, self.end.last) = (at, Some(last));
-        }
-        true
-    }
-
-    /// Finds where the next page begins, once all pages before it are settled, and how far the partitions are indexed.
-    /// `first`: the page that is where this round was to put its own.
-    async fn find_end(&mut self, first: Option<Page>, attempt: u32) -> Result<(), FeedError> {
-        let from = first.as_ref().map_or(Ok(self.end.at), Page::end)?;
-        let pages_max = first.as_ref().map_or(1, |page| self.pages_max(page));
-        let mut pages = self.indexer.index.last_pages(from, pages_max, self.retry).await?;
-        // Then these are all pages since the progress was read, and show how it has moved.
-        let all = first.is_some() && pages.last().is_none_or(|page| page.place() == from.place());
-        pages.extend(first);
-        for page in pages.iter().rev() {
-            for (partition, progress) in page.progress(self.backlog.sources())? {
-                self.backlog.advance(&partition, progress);
-            }
-        }
-        let unread = if all { Vec::new() } else { self.backlog.undone() };
-        // Pages after the known end are by others.
-        self.end.shared = self.indexer.end().is_some() && !pages.is_empty();
-        match pages.first() {
-            None => drop(self.backlog.read_progress(unread).await?),
-            Some(last) => {
-                let of_last_entry = self.wait_until_settled(last, unread, attempt).await?;
-                (self.end.at, self.end.last) = (last.end()?, of_last_entry);
-            }
+        };
+        if !is_known {
+            let pages = self.index().last_pages(self.end.tail.end(), 1, self.retry).await?;
+            self.go_on_after(pages).await?;
         }
         self.indexer.remember(self.end.clone());
+        Ok(())
+    }
+
+    fn index(&self) -> &'a Index {
+        &self.indexer.index
+    }
+
+    /// Reads the pages that the lease speaks of. Returns false if they are not there.
+    async fn catch_up(&mut self, end: Checkpoint, s: Checkpoint) -> Result<bool, FeedError> {
+        let known = self.end.tail.end();
+        if end == known {
+            self.end.tail.settle(self.turn.settled());
+            return Ok(true);
+        }
+        let (from, pages_max) = (known.max(s), UNSETTLED_MAX as i32);
+        let pages = self.index().last_pages(from, pages_max, self.retry).await?;
+        let is_known = from == known || !pages.is_empty();
+        self.go_on_after(pages).await?;
+        Ok(is_known)
+    }
+
+    /// Goes on after pages of others, the last one first. Returns whether all pages since the end that it knew are
+    /// among them. If not, reads the pages before them that may not be settled.
+    async fn go_on_after(&mut self, mut pages: Vec<Page>) -> Result<bool, FeedError> {
+        self.end.shared = self.indexer.end().is_some() && !pages.is_empty();
+        let Some(settled) = pages.first().map(|last| last.settled) else { return Ok(true) };
+        let mut first = 0;
+        while let Some(earlier) = pages.get(first + 1)
+            && earlier.end()? == pages[first].start()?
+        {
+            first += 1;
+        }
+        let start = pages[first].start()?;
+        let are_all = first + 1 == pages.len() && start == self.end.tail.end();
+        pages.truncate(first + 1);
+        if !are_all {
+            pages.extend(self.index().pages_between(settled, start, self.retry).await?);
+            self.end.tail = Tail::default();
+        }
+        for page in pages.iter().rev() {
+            self.end.tail.push(page, self.backlog.sources())?;
+        }
+        // Before some of them count as settled: the progress may have been read earlier.
+        self.take_unsettled();
+        self.end.tail.settled_before(settled);
+        self.end.tail.settle(self.turn.settled());
+        Ok(are_all)
+    }
+
+    /// Reads how far the partitions are indexed, and where that costs little, whether the oldest pages are settled.
+    async fn read_progress(&mut self) -> Result<(), FeedError> {
+        let (mut partitions, oldest) = (self.backlog.undone(), self.end.tail.oldest(CHECKED_MAX));
+        partitions.extend(oldest.reached.keys().cloned());
+        let found = self.backlog.read_progress(partitions).await?;
+        if oldest.behind(&found).next().is_none() {
+            self.settled(&oldest);
+        }
+        Ok(())
+    }
+
+    /// Takes over what the pages bring that may not be settled.
+    fn take_unsettled(&mut self) {
+        for (partition, progress) in self.end.tail.reached() {
+            self.backlog.advance(partition, progress, false);
+        }
+    }
+
+    /// Goes on after a put that was refused. `found`: the page that is there.
+    async fn follow(&mut self, found: Option<Page>) -> Result<(), FeedError> {
+        let from = found.as_ref().map_or(Ok(self.end.tail.end()), Page::end)?;
+        let pages_max = found.as_ref().map_or(1, |page| self.pages_max(page));
+        let mut pages = self.index().last_pages(from, pages_max, self.retry).await?;
+        pages.extend(found);
+        if !self.go_on_after(pages).await? {
+            self.read_progress().await?;
+        }
         Ok(())
     }
 
@@ -149,71 +215,85 @@ impl<'a> Round<'a> {
         i32::try_from(pages).unwrap_or(PAGES_MAX).clamp(1, PAGES_MAX)
     }
 
-    /// Waits until the last page is settled by the indexer that has put it. If that takes too long, settles it. Reads
-    /// the progress of some more partitions. Returns the partition of the last entry.
-    async fn wait_until_settled(
-        &mut self,
-        last: &Page,
-        mut more: Vec<Partition>,
-        attempt: u32,
-    ) -> Result<Option<Partition>, FeedError> {
-        let reached = last.progress(self.backlog.sources())?;
-        let is_behind = |found: &BTreeMap<Partition, Progress>, partition, to: &Progress| {
-            found.get(partition).is_none_or(|found| found.checkpoint < to.checkpoint)
-        };
-        // If the last entry is of a log that the stack no longer has, no progress shows that all are settled.
-        let of_last_entry = reached.iter().find(|(_, progress)| progress.end.is_some());
-        let of_last_entry = of_last_entry.map(|(partition, _)| partition.clone());
-        if let Some(partition) = &of_last_entry {
-            for look in 0..LOOKS_MAX {
-                more.push(partition.clone());
-                let found = self.backlog.read_progress(std::mem::take(&mut more)).await?;
-                if !is_behind(&found, partition, &reached[partition]) {
-                    return Ok(of_last_entry);
-                }
-                if !self.retry.pause(attempt + look).await {
-                    break;
-                }
-            }
+    /// Waits until the next page may be put. If only others have put the pages that may not be settled, checks whether
+    /// the oldest one is, and settles it otherwise.
+    async fn make_room(&mut self) -> Result<(), FeedError> {
+        while let Some(group) = self.settling.ready() {
+            self.settled(&group?);
         }
-        more.extend(reached.keys().cloned());
-        let found = self.backlog.read_progress(more).await?;
-        let unsettled =
-            reached.iter().filter(|(partition, progress)| is_behind(&found, partition, progress));
-        settle(&self.indexer.index.table, unsettled, self.retry).await?;
-        Ok(of_last_entry)
+        while self.end.tail.is_full() {
+            if let Some(group) = self.settling.next().await {
+                self.settled(&group?);
+                continue;
+            }
+            let first = self.end.tail.first();
+            let found = self.backlog.read_progress(first.reached.keys().cloned().collect()).await?;
+            settle(&self.index().table, first.behind(&found), self.retry).await?;
+            self.settled(&first);
+        }
+        Ok(())
     }
 
-    /// Puts the next page and settles it; false when nothing waits.
+    fn settled(&mut self, group: &Group) {
+        self.end.tail.settle(&group.ends);
+        self.backlog.stored(&group.reached);
+    }
+
+    /// Waits until the pages of this round are settled, and moves the progress of each other partition that lags.
+    async fn settle(&mut self, had_turn: bool) -> Result<(), FeedError> {
+        let mut ends = Vec::new();
+        while let Some(group) = self.settling.next().await {
+            let group = group?;
+            self.settled(&group);
+            if group.reached.len() > CHECKED_MAX {
+                ends.extend(group.ends);
+            }
+        }
+        if had_turn && !ends.is_empty() {
+            self.turn.announce(&ends).await;
+        }
+        self.backlog.settled_before(self.end.tail.settled());
+        let lagging = self.backlog.lagging();
+        settle(&self.index().table, &lagging, self.retry).await?;
+        self.backlog.stored(&lagging);
+        Ok(())
+    }
+
+    /// Puts the next page; false when nothing waits.
     async fn commit(&mut self) -> Result<bool, FeedError> {
         let (Indexer { index, epoch_entries, .. }, retry) = (self.indexer, self.retry);
         let mut attempts = retry.attempts_max(COMMITS_MAX).start();
         loop {
+            if self.backlog.queues.values().all(|queue| queue.fresh.is_empty()) {
+                return Ok(false);
+            }
+            self.make_room().await?;
             let room = Room { epoch_entries: epoch_entries.get(), entries_max: self.entries_max };
-            let Some(page) = Page::cut(&self.backlog.queues, self.end.at, room) else {
+            let Some(page) = Page::cut(&self.backlog.queues, &self.end.tail, room) else {
                 return Ok(false);
             };
             self.turn.keep().await;
             let put = page.put(index.table.name());
             let Err(gave_up) = retry.run(|| index.table.put(put.clone())).await else {
-                self.done(&page).await?;
+                let reached = self.done(&page)?;
+                self.backlog.indexed(&reached);
                 return Ok(true);
             };
             match gave_up.failure {
-                Failure::Condition(_) if !attempts.again().await => {
-                    return Err(FeedError::Contention { attempts: attempts.made() });
-                }
                 Failure::Condition(found) => {
                     let found = found.map(|item| Page::of(page.epoch, item)).transpose()?;
                     if found.as_ref() == Some(&page) {
-                        // The page is our own: it was sent before, and the answer was lost. Nobody else settles it.
-                        let reached = page.progress(self.backlog.sources())?;
-                        settle(&index.table, &reached, retry).await?;
-                    } else {
-                        self.end.crowd = CROWD;
-                        drop(self.turn.take(&mut self.end).await);
+                        // The page is our own: it was sent before, and the answer was lost.
+                        self.done(&page)?;
+                        self.take_unsettled();
+                        return Ok(true);
                     }
-                    self.find_end(found, attempts.made()).await?;
+                    if !attempts.again().await {
+                        return Err(FeedError::Contention { attempts: attempts.made() });
+                    }
+                    self.end.crowd = CROWD;
+                    self.turn.take(&mut self.end).await;
+                    self.follow(found).await?;
                 }
                 _ if gave_up.failure.is_of_content() => {
                     self.narrow(&page, failed("writing a page")(gave_up))?;
@@ -224,17 +304,14 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Settles a page that was put, and goes on after it.
-    async fn done(&mut self, page: &Page) -> Result<(), FeedError> {
-        let reached = page.progress(self.backlog.sources())?;
-        settle(&self.indexer.index.table, &reached, self.retry).await?;
-        let of_last_entry = reached.iter().find(|(_, progress)| progress.end.is_some());
-        self.end.last = of_last_entry.map(|(partition, _)| partition.clone());
-        self.end.at = page.end()?;
-        self.backlog.indexed(reached);
-        self.indexer.remember(self.end.clone());
+    /// Goes on after a page of this round, and begins to settle it. Returns what it brings.
+    fn done(&mut self, page: &Page) -> Result<Arc<Reached>, FeedError> {
+        let reached = self.end.tail.push(page, self.backlog.sources())?;
+        let end = self.end.tail.end();
+        self.put = Some((end, page.settled));
+        self.settling.add(end, &reached);
         self.entries_max = self.entries_max.saturating_mul(2);
-        Ok(())
+        Ok(reached)
     }
 
     /// After a page was refused for its content: halves the next page. If a single event is refused, its partition is

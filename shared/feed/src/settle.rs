@@ -1,7 +1,4 @@
-//! Settles a page: moves the progress of each of its partitions to its last event in the page.
-//!
-//! The partition of the page's last entry moves after all others. So its progress alone tells whether the page is
-//! settled.
+//! Settles pages: moves the progress of each of their partitions to the partition's last event in them.
 //!
 //! Each move is a single request. Anybody can send it again at any time, because a checkpoint only grows. A transaction
 //! would gain nothing: its items become visible one by one.
@@ -11,15 +8,90 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::Update;
 use futures::stream::{StreamExt, TryStreamExt, iter};
 use ringfence_aws::{Failure, Item, Retry, Table};
+use tokio::task::JoinSet;
 
+use crate::checkpoint::Checkpoint;
 use crate::error::{FeedError, failed};
-use crate::item::{CHECKPOINT, Progress, progress_key};
+use crate::item::{CHECKPOINT, Progress, Reached, progress_key};
 use crate::partition::Partition;
 
 /// Moves under way at once.
 const MOVES_AT_ONCE: usize = 64;
 
-/// Moves each partition to its progress, unless it has come further; the partition of the last entry comes last.
+/// Pages that are settled together.
+#[derive(Default)]
+pub(crate) struct Group {
+    pub(crate) reached: Reached,
+    /// Where they end.
+    pub(crate) ends: Vec<Checkpoint>,
+}
+
+impl Group {
+    /// Adds a page that comes after the others.
+    pub(crate) fn add(&mut self, end: Checkpoint, reached: &Reached) {
+        self.reached.extend(reached.iter().map(|(of, to)| (of.clone(), to.clone())));
+        self.ends.push(end);
+    }
+
+    /// The moves that are missing, if this much is stored.
+    pub(crate) fn behind<'a>(
+        &'a self,
+        stored: &'a Reached,
+    ) -> impl Iterator<Item = (&'a Partition, &'a Progress)> {
+        let is_behind = |(partition, to): &(&Partition, &Progress)| {
+            stored.get(*partition).is_none_or(|stored| stored.checkpoint < to.checkpoint)
+        };
+        self.reached.iter().filter(is_behind)
+    }
+}
+
+/// Settles pages while later ones are put. Pages that are put meanwhile wait, and a partition moves once for all of
+/// them. Dropping it stops it.
+pub(crate) struct Settling {
+    table: Table,
+    retry: Retry,
+    waiting: Group,
+    running: JoinSet<Result<Group, FeedError>>,
+}
+
+impl Settling {
+    pub(crate) fn new(table: Table, retry: Retry) -> Self {
+        Self { table, retry, waiting: Group::default(), running: JoinSet::new() }
+    }
+
+    /// Settles a page that comes after all that were added before.
+    pub(crate) fn add(&mut self, end: Checkpoint, reached: &Reached) {
+        self.waiting.add(end, reached);
+        self.go_on();
+    }
+
+    fn go_on(&mut self) {
+        if self.running.is_empty() && !self.waiting.ends.is_empty() {
+            let (table, retry) = (self.table.clone(), self.retry);
+            let group = std::mem::take(&mut self.waiting);
+            self.running.spawn(async move {
+                settle(&table, &group.reached, retry).await?;
+                Ok(group)
+            });
+        }
+    }
+
+    /// Waits for the next pages that are settled. `None` if all are.
+    pub(crate) async fn next(&mut self) -> Option<Result<Group, FeedError>> {
+        let done = self.running.join_next().await?;
+        self.go_on();
+        Some(done.expect("settling does not panic"))
+    }
+
+    /// The next pages that are settled, if any are by now.
+    pub(crate) fn ready(&mut self) -> Option<Result<Group, FeedError>> {
+        let done = self.running.try_join_next()?;
+        self.go_on();
+        Some(done.expect("settling does not panic"))
+    }
+}
+
+/// Moves each partition to its progress, unless it has come further.
 pub(crate) async fn settle(
     table: &Table,
     reached: impl IntoIterator<Item = (&Partition, &Progress)>,
@@ -36,12 +108,8 @@ pub(crate) async fn settle(
             }
         }
     };
-    let mut reached: Vec<_> = reached.into_iter().collect();
-    reached.sort_unstable_by_key(|(_, progress)| progress.checkpoint);
-    let Some(last) = reached.pop() else { return Ok(()) };
-    let others: Vec<_> = reached.into_iter().map(advance).collect();
-    iter(others).buffer_unordered(MOVES_AT_ONCE).try_collect::<()>().await?;
-    advance(last).await
+    let moves: Vec<_> = reached.into_iter().map(advance).collect();
+    iter(moves).buffer_unordered(MOVES_AT_ONCE).try_collect().await
 }
 
 fn update(table: &str, partition: &Partition, progress: &Progress) -> Update {

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{AggregateTable, event_of_image};
-use ringfence_aws::wire::{Capacity, Director, Limits, Wire};
+use ringfence_aws::wire::{Backend, Capacity, Director, Limits, Wire};
 use ringfence_aws::{Clock, Item, Meter, Random, Retry, seed_thread};
 use ringfence_core::kit::id;
 use ringfence_core::{
@@ -174,11 +174,14 @@ impl World {
         client_of(&self.engine, &wire)
     }
 
+    /// The tables without a client.
+    pub(crate) fn backend(&self) -> Backend {
+        backend_of(&self.engine)
+    }
+
     /// The tables with limits.
     pub(crate) fn limited(&self, limits: Limits) -> Capacity {
-        let engine = self.engine.clone();
-        let engine = move |operation: &str, body: &[u8]| engine.call(operation, body);
-        Capacity::new(std::sync::Arc::new(engine), limits)
+        Capacity::new(self.backend(), limits)
     }
 
     pub(crate) fn wired(&self, wire: &Wire) -> Client {
@@ -304,10 +307,12 @@ pub(crate) fn by_partition(
 }
 
 fn client_of(engine: &Engine, wire: &Wire) -> Client {
+    wire.client_of(backend_of(engine))
+}
+
+fn backend_of(engine: &Engine) -> Backend {
     let engine = engine.clone();
-    wire.client_of(std::sync::Arc::new(move |operation: &str, body: &[u8]| {
-        engine.call(operation, body)
-    }))
+    std::sync::Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body))
 }
 
 fn definition(hash: &str, range: &str, range_kind: &str) -> serde_json::Value {

@@ -3,27 +3,21 @@
 use super::{
     pages::{Page, Progress, Sets, dense, partitions, until},
     rules::{PARTITIONS, Rules},
+    state::State,
 };
 
-/// In a set of partitions: the check that the last page is settled.
-pub(super) const MARK: u8 = 1 << 7;
-
-/// The next action of an indexer.
+/// The next action of an indexer. Besides, it moves the progress of partitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Turn {
     /// Take images.
     #[default]
     Take,
-    /// Look whether the end of the lease is one. Then the progress of these partitions is read.
-    Check { left: u8 },
     /// Find the end.
     Find,
     /// Read the pages that others put in the place of a refused page and after it.
     Follow,
-    /// Read the progress of these partitions, and check that the last page is settled ([`MARK`]).
+    /// Read the progress of these partitions.
     Progress { left: u8 },
-    /// Move the progress of partitions.
-    Settle,
     /// Read the partitions whose images do not continue the progress.
     Read,
     /// Put a page.
@@ -32,10 +26,17 @@ pub(super) enum Turn {
     Acknowledge,
 }
 
+/// An end of the index, and the place before which all pages are settled. The indexer knows the pages between them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct End {
+    pub(super) settled: u8,
+    pub(super) at: u8,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Indexer {
-    /// An end of the index before which all pages are settled, in the process's memory.
-    pub(super) remembered: Option<u8>,
+    /// An end in the process's memory.
+    pub(super) remembered: Option<End>,
     pub(super) turn: Turn,
     /// Whether it puts pages without a condition, because it has the lease.
     pub(super) is_sure: bool,
@@ -45,9 +46,11 @@ pub(super) struct Indexer {
     pub(super) known: Sets,
     pub(super) has_read: bool,
     /// The beginning of the next page.
-    pub(super) end: Option<u8>,
-    /// As read, or moved by its own pages.
+    pub(super) end: Option<End>,
+    /// As read, or as pages bring it.
     pub(super) progress: [Progress; PARTITIONS],
+    /// The partitions whose stored progress may not have come as far, one bit each.
+    pub(super) lags: u8,
     /// The moves to be made.
     pub(super) moves: [Progress; PARTITIONS],
 }
@@ -80,8 +83,12 @@ impl Indexer {
         rules.images_continue && !self.has_read && over != 0
     }
 
-    /// Everything before the end is settled, and the progress is known.
+    /// The end and the progress are known.
     pub(super) fn go_on(&mut self, rules: Rules) {
+        self.remembered = self.end.map(|end| match rules.remembers_unsettled {
+            true => end,
+            false => End { settled: end.at, ..end },
+        });
         self.turn = match () {
             () if (0..PARTITIONS).any(|p| self.reads(p, rules)) => Turn::Read,
             () if (0..PARTITIONS).any(|p| self.fresh(p, rules) != 0) => Turn::Put,
@@ -89,64 +96,50 @@ impl Indexer {
         };
     }
 
-    /// Adds the moves to what it knows, before they are made.
-    pub(super) fn know(&mut self) {
-        for (progress, to) in self.progress.iter_mut().zip(self.moves) {
-            *progress = to.max(*progress);
-        }
-    }
-
-    /// Makes the moves, if there are any.
-    pub(super) fn settle(&mut self, rules: Rules) {
-        if self.moves == [Progress::default(); PARTITIONS] {
-            self.remembered = self.end;
-            self.go_on(rules);
-        } else {
-            self.turn = Turn::Settle;
-        }
-    }
-
-    /// Takes a batch, and perhaps the lease.
-    pub(super) fn take(&mut self, images: Sets, leased: bool, rules: Rules) {
-        (self.images, self.known, self.end) = (images, images, self.remembered);
-        self.is_sure = leased && !rules.lease_condition;
-        let left = partitions(images);
-        self.turn = match leased {
-            true => Turn::Check { left },
-            false if self.remembered.is_none() && rules.end_first => Turn::Find,
-            false => Turn::Progress { left },
-        };
-    }
-
-    /// Checks the end of the lease by the progress of the entry before it, and by the end that is stored with that.
-    pub(super) fn check(
+    /// Takes a batch. With the lease it looks for the end. `lease`: an end that it believes.
+    pub(super) fn take(
         &mut self,
-        end: u8,
-        (found, stored): (Progress, u8),
-        left: u8,
+        (images, leased): (Sets, bool),
+        lease: Option<u8>,
+        state: &State,
         rules: Rules,
     ) {
-        let confirmed = match rules.lease_entry {
-            true => stored == end,
-            false => found.checkpoint == end,
+        (self.images, self.known) = (images, images);
+        self.end = lease.map(|at| End { settled: at, at }).or(self.remembered);
+        self.is_sure = leased && !rules.lease_condition;
+        let finds = self.end.is_none() || leased && rules.lease_read;
+        self.turn = match finds && rules.end_first {
+            true => Turn::Find,
+            false => Turn::Progress { left: partitions(images) },
         };
-        self.turn = Turn::Find;
-        if confirmed || !rules.lease_checked {
-            self.end = Some(end);
-            match left {
-                0 => self.has_found(rules),
-                left => self.turn = Turn::Progress { left },
+        if let Some(end) = self.end {
+            self.take_pages(state.pages(end.settled, end.at), rules);
+        }
+    }
+
+    /// Takes over how far pages bring their partitions.
+    fn take_pages(&mut self, pages: impl Iterator<Item = Page>, rules: Rules) {
+        for to in pages.map(Page::reached).filter(|_| rules.takes_unsettled) {
+            for p in 0..PARTITIONS {
+                if to[p] > self.progress[p] {
+                    self.progress[p] = to[p];
+                    self.lags |= 1 << p;
+                }
             }
         }
     }
 
-    /// Finds the last page, without knowing those before it.
-    pub(super) fn find(&mut self, last: Option<Page>, rules: Rules) {
-        self.end = Some(last.map_or(0, Page::end));
-        self.moves = last.map(Page::reached).unwrap_or_default();
-        let own = if rules.end_first { partitions(self.images) } else { 0 };
-        match own | self.mark().map_or(0, |_| MARK) {
-            0 => self.has_found(rules),
+    /// Finds the last page, and reads the pages before it that may not be settled.
+    pub(super) fn find(&mut self, state: &State, rules: Rules) {
+        let end = state.pages.last().map_or(End::default(), |page| {
+            let settled = if rules.reads_unsettled { page.settled } else { page.place };
+            End { settled, at: page.end() }
+        });
+        self.end = Some(end);
+        self.take_pages(state.pages(end.settled, end.at), rules);
+        match partitions(self.images) {
+            0 => self.go_on(rules),
+            _ if !rules.end_first => self.go_on(rules),
             left => self.turn = Turn::Progress { left },
         }
     }
@@ -154,62 +147,30 @@ impl Indexer {
     /// Takes over the pages from a refused one on, in order.
     pub(super) fn follow(&mut self, pages: &[Page], rules: Rules) {
         let taken = if rules.takes_all { pages } else { &pages[pages.len().saturating_sub(1)..] };
-        for page in taken {
-            self.end = Some(page.end());
-            self.moves = page.reached();
-            self.know();
+        self.take_pages(taken.iter().copied(), rules);
+        if let (Some(end), Some(last)) = (&mut self.end, pages.last()) {
+            end.at = last.end();
         }
-        self.turn = Turn::Progress { left: MARK };
-    }
-
-    /// The partition of the last page's last entry, whose progress moves last: here the last one of the page.
-    pub(super) fn mark(&self) -> Option<usize> {
-        (0..PARTITIONS).rev().find(|p| self.moves[*p] != Progress::default())
-    }
-
-    /// Checks whether the last page is settled, by the progress of its last entry. If it is not, reads the progress of
-    /// all its partitions, to settle it.
-    pub(super) fn look(&mut self, found: &[Progress; PARTITIONS], left: u8, rules: Rules) {
-        let is_settled = |p: usize| self.moves[p].checkpoint <= found[p].checkpoint;
-        let mut left = left & !MARK;
-        if self.mark().is_none_or(is_settled) {
-            self.know();
-            self.moves = [Progress::default(); PARTITIONS];
-        } else {
-            let page = |p: &usize| self.moves[*p] != Progress::default();
-            left |= (0..PARTITIONS).filter(page).map(|p| 1 << p).sum::<u8>();
-        }
-        match left {
-            0 => self.has_found(rules),
-            left => self.turn = Turn::Progress { left },
-        }
+        self.go_on(rules);
     }
 
     pub(super) fn read_progress(&mut self, p: usize, found: Progress, left: u8, rules: Rules) {
-        self.progress[p] = found.max(self.progress[p]);
-        if self.moves[p].checkpoint <= found.checkpoint {
-            self.moves[p] = Progress::default();
+        if found >= self.progress[p] {
+            self.progress[p] = found;
+            self.lags &= !(1 << p);
         }
         match left & !(1 << p) {
-            left if matches!(self.turn, Turn::Check { .. }) => self.turn = Turn::Check { left },
             0 if self.end.is_none() => self.turn = Turn::Find,
-            0 => self.has_found(rules),
+            0 => self.go_on(rules),
             left => self.turn = Turn::Progress { left },
         }
     }
 
-    /// The end and the progress are known.
-    pub(super) fn has_found(&mut self, rules: Rules) {
-        self.know();
-        if !rules.settles_found {
-            self.moves = [Progress::default(); PARTITIONS];
+    pub(super) fn moved(&mut self, p: usize) {
+        if self.moves[p] >= self.progress[p] {
+            self.lags &= !(1 << p);
         }
-        self.settle(rules);
-    }
-
-    pub(super) fn moved(&mut self, p: usize, rules: Rules) {
         self.moves[p] = Progress::default();
-        self.settle(rules);
     }
 
     pub(super) fn read(&mut self, seen: Sets, rules: Rules) {
@@ -228,20 +189,27 @@ impl Indexer {
         self.go_on(rules);
     }
 
+    /// Its page is there. Moves the progress from now on.
     pub(super) fn has_put(&mut self, page: Page, rules: Rules) {
-        self.end = Some(page.end());
+        self.end = Some(End { settled: page.settled, at: page.end() });
+        self.take_pages([page].into_iter(), Rules { takes_unsettled: true, ..rules });
+        self.moves(page);
+        self.go_on(rules);
+    }
+
+    /// Settles a page: moves the progress of its partitions.
+    pub(super) fn moves(&mut self, page: Page) {
         for (to, reached) in self.moves.iter_mut().zip(page.reached()) {
             *to = reached.max(*to);
         }
-        self.know();
-        if !rules.remembers_settled {
-            self.remembered = self.end;
-        }
-        if !rules.settles_first && (0..PARTITIONS).any(|p| self.fresh(p, rules) != 0) {
-            self.turn = Turn::Put;
-        } else {
-            self.settle(rules);
-        }
+    }
+
+    /// The moves of partitions of the batch whose stored progress may lag.
+    pub(super) fn lagging(&self) -> [Progress; PARTITIONS] {
+        let lags = self.lags & partitions(self.done());
+        std::array::from_fn(
+            |p| if lags & 1 << p == 0 { Progress::default() } else { self.progress[p] },
+        )
     }
 
     pub(super) fn was_refused(&mut self, rules: Rules) {

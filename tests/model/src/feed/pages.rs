@@ -12,11 +12,12 @@ pub(super) struct Progress {
     pub(super) slot: u8,
 }
 
-/// A page: its place and its events.
+/// A page: its place, its events, and the place before which it says that all pages are settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Page {
     pub(super) place: u8,
     pub(super) events: Sets,
+    pub(super) settled: u8,
 }
 
 impl Page {
@@ -33,15 +34,12 @@ impl Page {
     }
 }
 
-/// What the lease may say: an end, and the partition of the entry before it.
-pub(super) type Lease = (u8, usize);
-
 /// A request to the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Request {
     Page(Page),
-    /// Of a partition; of the page's last entry or not.
-    Move(usize, Progress, bool),
+    /// Of a partition.
+    Move(usize, Progress),
 }
 
 /// Slots 1 to `slot`.

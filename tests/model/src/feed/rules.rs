@@ -3,12 +3,18 @@
 /// The rules of an indexer.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// A page is settled before the next one is put.
-    pub settles_first: bool,
-    /// A page is settled before its end is remembered.
-    pub remembers_settled: bool,
-    /// An indexer that finds the end settles the page before it.
-    pub settles_found: bool,
+    /// An indexer that finds the end reads the pages before the last one that may not be settled.
+    pub reads_unsettled: bool,
+    /// The progress is taken together with the pages that may not be settled.
+    pub takes_unsettled: bool,
+    /// An indexer remembers an end together with the pages before it that may not be settled.
+    pub remembers_unsettled: bool,
+    /// A page says that the pages before a place are settled only if they are.
+    pub says_settled: bool,
+    /// A page counts as settled when the progress of each of its partitions has moved, and not of one of them.
+    pub settles_whole: bool,
+    /// A page is put only if few pages before it may not be settled.
+    pub few_unsettled: bool,
     /// The progress is read after the end is known.
     pub end_first: bool,
     /// A progress moves on condition that its checkpoint grows.
@@ -19,89 +25,94 @@ pub struct Rules {
     pub finds_anew: bool,
     /// It takes over all pages of others, and not only the last one.
     pub takes_all: bool,
-    /// The progress of a page's last entry moves last.
-    pub mark_last: bool,
     /// Images are taken without a read only if they continue the progress without a gap.
     pub images_continue: bool,
     /// Of the events that a read returns, the dense prefix after the progress is taken.
     pub dense_prefix: bool,
-    /// An image is acknowledged when the progress has reached it.
+    /// An image is acknowledged after it is indexed.
     pub waits: bool,
+    /// It is acknowledged when the progress has reached it.
+    pub waits_for_progress: bool,
     /// With the lease too, a page is put on condition that there is no page in its place.
     pub lease_condition: bool,
-    /// The end of the lease counts only if a progress confirms it.
-    pub lease_checked: bool,
-    /// It is confirmed by the end that is stored with the progress of a page's last entry, and not by any progress that
-    /// has come as far.
-    pub lease_entry: bool,
-    /// It is confirmed before the progress of the batch is read.
-    pub lease_first: bool,
+    /// The end of the lease says only where to read.
+    pub lease_read: bool,
 }
 
 impl Rules {
     /// index-events.
     pub const FEED: Self = Self {
-        settles_first: true,
-        remembers_settled: true,
-        settles_found: true,
+        reads_unsettled: true,
+        takes_unsettled: true,
+        remembers_unsettled: true,
+        says_settled: true,
+        settles_whole: true,
+        few_unsettled: true,
         end_first: true,
         grows: true,
         place_condition: true,
         finds_anew: true,
         takes_all: true,
-        mark_last: true,
         images_continue: true,
         dense_prefix: true,
         waits: true,
+        waits_for_progress: true,
         lease_condition: true,
-        lease_checked: true,
-        lease_entry: true,
-        lease_first: true,
+        lease_read: true,
     };
 }
 
 /// Rules that are wrong in one place, each with a name.
-pub const MUTANTS: [(&str, Rules); 16] = [
+pub const MUTANTS: [(&str, Rules); 17] = [
     (
-        "the next page put before the last one is settled",
-        Rules { settles_first: false, ..Rules::FEED },
+        "a page put before the pages are read that may not be settled",
+        Rules { reads_unsettled: false, ..Rules::FEED },
     ),
     (
-        "an end remembered before its page is settled",
-        Rules { remembers_settled: false, ..Rules::FEED },
+        "the progress taken without the pages that may not be settled",
+        Rules { takes_unsettled: false, ..Rules::FEED },
     ),
-    ("an end found without settling its page", Rules { settles_found: false, ..Rules::FEED }),
+    (
+        "an end remembered without the pages that may not be settled",
+        Rules { remembers_unsettled: false, ..Rules::FEED },
+    ),
+    (
+        "a page that says that the pages before it are settled while they are not",
+        Rules { says_settled: false, ..Rules::FEED },
+    ),
+    (
+        "a page that counts as settled before all its partitions have moved",
+        Rules { settles_whole: false, ..Rules::FEED },
+    ),
+    (
+        "a page put although too many pages before it may not be settled",
+        Rules { few_unsettled: false, ..Rules::FEED },
+    ),
     ("the progress read before the end is known", Rules { end_first: false, ..Rules::FEED }),
     ("a progress that also moves back", Rules { grows: false, ..Rules::FEED }),
     ("a page without a condition on its place", Rules { place_condition: false, ..Rules::FEED }),
     ("the old end kept after a put that failed", Rules { finds_anew: false, ..Rules::FEED }),
     ("only the last page of others taken over", Rules { takes_all: false, ..Rules::FEED }),
-    (
-        "the progress of the last entry moved before others",
-        Rules { mark_last: false, ..Rules::FEED },
-    ),
     ("an image taken over a gap", Rules { images_continue: false, ..Rules::FEED }),
     ("everything taken that a read returns", Rules { dense_prefix: false, ..Rules::FEED }),
     ("an image acknowledged on sight", Rules { waits: false, ..Rules::FEED }),
     (
+        "an image acknowledged before the progress has reached it",
+        Rules { waits_for_progress: false, ..Rules::FEED },
+    ),
+    (
         "a page put without a condition by the holder of the lease",
         Rules { lease_condition: false, ..Rules::FEED },
     ),
-    ("the end of the lease believed", Rules { lease_checked: false, ..Rules::FEED }),
-    (
-        "the end of the lease confirmed by an entry that is not the page's last",
-        Rules { lease_entry: false, ..Rules::FEED },
-    ),
-    (
-        "the progress read before the end of the lease is confirmed",
-        Rules { lease_first: false, ..Rules::FEED },
-    ),
+    ("the end of the lease believed", Rules { lease_read: false, ..Rules::FEED }),
 ];
 
 /// The number of partitions.
 pub(super) const PARTITIONS: usize = 2;
 /// The most indexers.
 pub(super) const INDEXERS: usize = 3;
+/// The most pages at the end that may not be settled.
+pub(super) const UNSETTLED_MAX: usize = 2;
 
 /// The appends, and what else may happen.
 #[derive(Clone, Copy, Debug)]
@@ -137,8 +148,11 @@ impl Scenario {
     }
 
     /// Scenarios in which every mutant is caught.
-    pub const SMALL: [Self; 2] =
-        [Self::new(&[[1, 1]], (2, 0, false)).leased(), Self::new(&[[2, 0]], (2, 0, true))];
+    pub const SMALL: [Self; 3] = [
+        Self::new(&[[1, 1]], (2, 0, false)).leased(),
+        Self::new(&[[2, 0]], (2, 0, true)),
+        Self::new(&[[2, 1]], (1, 0, false)),
+    ];
 
     /// Scenarios with late requests.
     pub const FEW: [Self; 3] = [

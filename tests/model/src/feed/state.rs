@@ -16,8 +16,6 @@ pub(super) struct State {
     pub(super) images: Sets,
     pub(super) indexers: [Indexer; INDEXERS],
     pub(super) progress: [Progress; PARTITIONS],
-    /// The end that is stored with each progress: of the last page that ends with an entry of the partition; 0 for none.
-    pub(super) ends: [u8; PARTITIONS],
     /// In the order of their places.
     pub(super) pages: Vec<Page>,
     /// Requests that have not arrived, in a canonical order.
@@ -38,16 +36,34 @@ impl State {
                 self.pages.sort_unstable();
                 true
             }
-            Request::Move(p, to, is_last) => {
+            Request::Move(p, to) => {
                 let progress = &mut self.progress[p];
                 let moves = progress.checkpoint < to.checkpoint || !rules.grows;
                 if moves {
                     *progress = to;
-                    self.ends[p] = if is_last { to.checkpoint } else { self.ends[p] };
                 }
                 moves
             }
         }
+    }
+
+    /// The pages between two places.
+    pub(super) fn pages(&self, from: u8, end: u8) -> impl Iterator<Item = Page> {
+        self.pages.iter().copied().filter(move |page| (from..end).contains(&page.place))
+    }
+
+    /// The end of the settled pages from a place on.
+    pub(super) fn settled(&self, mut from: u8, rules: Rules) -> u8 {
+        while let Some(page) = self.pages.iter().find(|page| page.place == from) {
+            let mut moves =
+                page.reached().into_iter().zip(self.progress).filter(|(to, _)| to.slot > 0);
+            let moved = |(to, progress): (Progress, Progress)| to <= progress;
+            if !(if rules.settles_whole { moves.all(moved) } else { moves.any(moved) }) {
+                break;
+            }
+            from = page.end();
+        }
+        from
     }
 
     /// The last slot of each partition in the index, read from its beginning, page after page; `None` unless each

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 
 use super::{
-    indexer::{Indexer, MARK, Turn},
-    pages::{Lease, Page, Progress, Request, Sets, is_prefix, parts, size, until},
-    rules::{PARTITIONS, Rules, Scenario},
+    indexer::{End, Indexer, Turn},
+    pages::{Page, Progress, Request, Sets, is_prefix, parts, size, until},
+    rules::{PARTITIONS, Rules, Scenario, UNSETTLED_MAX},
     state::State,
 };
 
@@ -21,13 +21,13 @@ pub(super) enum Step {
     Arrive(Request),
     Crash(usize),
     GiveUp(usize),
-    Take(usize, bool),
-    Check(usize, Lease),
+    Take(usize, bool, Option<u8>),
     Find(usize),
     Follow(usize),
-    Look(usize),
     Progress(usize, usize),
     Read(usize),
+    /// The oldest page that may not be settled is settled by this indexer, whoever has put it.
+    Settle(usize, Page),
     /// A request is sent, and there is an answer or not.
     Send(usize, Request, bool),
     Acknowledge(usize),
@@ -41,90 +41,87 @@ pub(super) struct Model {
 impl Model {
     /// Everything that the indexer can do next. Requests arrive at once. The largest choice comes first.
     pub(super) fn acts(&self, state: &State, i: usize) -> Vec<(Step, State)> {
+        let it = state.indexers[i];
+        let mut moves = it.moves;
+        if it.turn == Turn::Acknowledge {
+            moves = std::array::from_fn(|p| moves[p].max(it.lagging()[p]));
+        }
+        let mut acts: Vec<_> = (0..PARTITIONS)
+            .filter(|p| moves[*p] != Progress::default())
+            .map(|p| {
+                let request = Request::Move(p, moves[p]);
+                let mut after = state.clone();
+                after.indexers[i].moves[p] = moves[p];
+                after.indexers[i].moved(p);
+                after.apply(request, self.rules);
+                (Step::Send(i, request, true), after)
+            })
+            .collect();
+        if it.turn != Turn::Acknowledge || acts.is_empty() || !self.rules.waits_for_progress {
+            acts.extend(self.turn(state, i, acts.is_empty()));
+        }
+        acts
+    }
+
+    /// What the indexer can do next besides moving the progress.
+    fn turn(&self, state: &State, i: usize, is_done: bool) -> Vec<(Step, State)> {
         let (rules, it) = (self.rules, state.indexers[i]);
         let with = |act: &dyn Fn(&mut Indexer)| {
             let mut after = state.clone();
             act(&mut after.indexers[i]);
             after
         };
+        let find = || (Step::Find(i), with(&|it| it.find(state, rules)));
         match it.turn {
             Turn::Take => {
                 let fits = |images: &Sets| (1..=BATCH_MAX).contains(&size(*images));
                 let mut batches: Vec<_> = parts(state.images).filter(fits).collect();
                 batches.sort_by_key(|images| Reverse(size(*images)));
-                let take = |(leased, images)| {
-                    let mut after = with(&|it| it.take(images, leased, rules));
+                let take = |(leased, lease, images)| {
+                    let mut after = with(&|it| it.take((images, leased), lease, state, rules));
                     for (due, taken) in after.images.iter_mut().zip(images) {
                         *due &= !if rules.waits { 0 } else { taken };
                     }
-                    (Step::Take(i, leased), after)
+                    (Step::Take(i, leased, lease), after)
                 };
-                let alone = batches.iter().map(|images| (false, *images));
-                let leased = batches.iter().map(|images| (true, *images));
-                alone.chain(leased.filter(|_| self.scenario.leased)).map(take).collect()
+                let alone = batches.iter().map(|images| (false, None, *images));
+                let leases = self.leases();
+                let leased = leases
+                    .iter()
+                    .flat_map(|lease| batches.iter().map(|images| (true, *lease, *images)));
+                alone.chain(leased).map(take).collect()
             }
-            Turn::Check { left } => {
-                let check = |lease: Lease| {
-                    let (end, p) = lease;
-                    let found = (state.progress[p], state.ends[p]);
-                    (Step::Check(i, lease), with(&|it| it.check(end, found, left, rules)))
-                };
-                let early = |p: &usize| !rules.lease_first && left & 1 << p != 0;
-                let read = |p: usize| {
-                    let after = with(&|it| it.read_progress(p, state.progress[p], left, rules));
-                    (Step::Progress(i, p), after)
-                };
-                let reads = (0..PARTITIONS).filter(early).map(read);
-                self.leases().map(check).chain(reads).collect()
-            }
-            Turn::Find => {
-                let last = state.pages.last().copied();
-                vec![(Step::Find(i), with(&|it| it.find(last, rules)))]
-            }
+            Turn::Find => vec![find()],
             Turn::Follow => {
-                let pages: Vec<_> =
-                    state.pages.iter().copied().filter(|page| Some(page.place) >= it.end).collect();
-                let last = state.pages.last().copied();
-                let find = || (Step::Find(i), with(&|it| it.find(last, rules)));
-                let find = self.scenario.far.then(find);
+                let end = it.end.unwrap_or_default().at;
+                let pages: Vec<_> = state.pages(end, u8::MAX).collect();
                 let follow = (Step::Follow(i), with(&|it| it.follow(&pages, rules)));
+                let find = self.scenario.far.then(find);
                 [follow].into_iter().chain(find).collect()
             }
             Turn::Progress { left } => {
-                let look = || (Step::Look(i), with(&|it| it.look(&state.progress, left, rules)));
-                let look = (left & MARK != 0).then(look);
                 let read = |p: usize| {
                     let found = state.progress[p];
                     let after = with(&|it| it.read_progress(p, found, left, rules));
                     (Step::Progress(i, p), after)
                 };
-                let reads = (0..PARTITIONS).filter(|p| left & 1 << p != 0).map(read);
-                look.into_iter().chain(reads).collect()
-            }
-            Turn::Settle => {
-                let settle = |p: usize| {
-                    let request = Request::Move(p, it.moves[p], it.mark() == Some(p));
-                    let mut after = with(&|it| it.moved(p, rules));
-                    after.apply(request, rules);
-                    (Step::Send(i, request, true), after)
-                };
-                let due = |p: &usize| it.moves[*p] != Progress::default();
-                let others = |p: &usize| !rules.mark_last || Some(*p) != it.mark();
-                let mut moves: Vec<_> = (0..PARTITIONS).filter(due).filter(others).collect();
-                if moves.is_empty() {
-                    moves.extend(it.mark());
-                }
-                moves.into_iter().map(settle).collect()
+                (0..PARTITIONS).filter(|p| left & 1 << p != 0).map(read).collect()
             }
             Turn::Read => {
                 let seen = std::array::from_fn(|p| state.visible[p]);
                 vec![(Step::Read(i), with(&|it| it.read(seen, rules)))]
             }
             Turn::Put => {
+                let places = self.settled(state, it.end.unwrap_or_default());
+                if places.is_empty() {
+                    let oldest = state.pages(it.end.unwrap_or_default().settled, u8::MAX).next();
+                    let settle = |page| (Step::Settle(i, page), with(&|it| it.moves(page)));
+                    return oldest.filter(|_| is_done).map(settle).into_iter().collect();
+                }
                 let fresh: Sets = std::array::from_fn(|p| it.fresh(p, rules));
-                let place = it.end.unwrap_or(0);
-                let put = |events| {
-                    let page = Page { place, events };
+                let place = it.end.unwrap_or_default().at;
+                let put = |(events, settled)| {
+                    let page = Page { place, events, settled };
                     let mut after = state.clone();
                     match after.apply(Request::Page(page), it.rules(rules)) {
                         true => after.indexers[i].has_put(page, rules),
@@ -137,7 +134,8 @@ impl Model {
                 };
                 let mut pages: Vec<_> = parts(fresh).filter(prefix).collect();
                 pages.sort_by_key(|events| Reverse(size(*events)));
-                pages.into_iter().map(put).collect()
+                let pages = pages.iter().flat_map(|page| places.iter().map(|at| (*page, *at)));
+                pages.map(put).collect()
             }
             Turn::Acknowledge => {
                 let mut after = with(&|it| *it = it.idle());
@@ -149,20 +147,41 @@ impl Model {
         }
     }
 
-    /// What the lease may say: anything, because a lease may be lost, taken over, late, old or wrong.
-    fn leases(&self) -> impl Iterator<Item = Lease> {
+    /// What the lease may say: anything, because a lease may be lost, taken over, late, old or wrong. `None`: whatever
+    /// it says counts for nothing.
+    fn leases(&self) -> Vec<Option<u8>> {
         let events = self.scenario.appends.iter().flatten().sum::<u8>();
-        (1..=events).flat_map(|end| (0..PARTITIONS).map(move |p| (end, p)))
+        match (self.scenario.leased, self.rules.lease_read) {
+            (false, _) => Vec::new(),
+            (true, true) => vec![None],
+            (true, false) => (1..=events).map(Some).collect(),
+        }
     }
 
-    /// Whether the index lacks an event, has one twice or out of order, or lacks an acknowledged image.
-    pub(super) fn is_wrong(state: &State) -> bool {
-        let fine = state.indexed().is_some_and(|slots| {
-            let missing =
-                |p: usize| until(state.committed[p]) & !state.images[p] & !until(slots[p]);
-            (0..PARTITIONS).all(|p| missing(p) == 0)
+    /// The places before which the next page may say that all is settled: what the indexer knows by itself, or from any
+    /// others. None if too many pages may not be settled.
+    fn settled(&self, state: &State, end: End) -> Vec<u8> {
+        let mut places = vec![end.settled, state.settled(end.settled, self.rules).min(end.at)];
+        if !self.rules.says_settled {
+            places = vec![end.at];
+        }
+        places.dedup();
+        places.retain(|from| {
+            !self.rules.few_unsettled || state.pages(*from, end.at).count() < UNSETTLED_MAX
         });
-        !fine
+        places
+    }
+
+    /// Whether the index lacks an event or has one twice or out of order, the progress has not come to an acknowledged
+    /// image, or too many pages were not settled.
+    pub(super) fn is_wrong(state: &State) -> bool {
+        let missing = |p: usize| {
+            until(state.committed[p]) & !state.images[p] & !until(state.progress[p].slot)
+        };
+        let many = |page: &Page| state.pages(page.settled, page.place).count() >= UNSETTLED_MAX;
+        state.indexed().is_none()
+            || (0..PARTITIONS).any(|p| missing(p) != 0)
+            || state.pages.iter().any(many)
     }
 
     /// Whether an indexer that goes on alone comes to an end, right or wrong. It is enough to check this after puts and

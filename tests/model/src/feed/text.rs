@@ -1,7 +1,8 @@
 //! Steps in words.
 
 use super::{
-    pages::{Request, Sets, slots, until},
+    indexer::End,
+    pages::{Page, Request, Sets, slots, until},
     rules::PARTITIONS,
     state::State,
     steps::{Model, Step},
@@ -23,48 +24,44 @@ pub(super) fn line(model: &Model, before: &State, step: &Step, after: &State) ->
                     let (events, place) = (listed(page.events), page.place);
                     format!("the page of {events} arrives in place {place}{fails}")
                 }
-                Request::Move(p, to, _) => {
+                Request::Move(p, to) => {
                     format!("the move of c{} to {} arrives{fails}", p + 1, to.slot)
                 }
             }
         }
         Step::Crash(i) => format!("I{} crashes", i + 1),
         Step::GiveUp(i) => format!("I{} gives up", i + 1),
-        Step::Take(i, leased) => {
+        Step::Take(i, leased, lease) => {
             let it = &after.indexers[i];
             let at_once = if model.rules.waits { "" } else { " and acknowledges" };
-            let end = it.end.map(|end| format!("; it remembers the end {end}"));
-            let end =
-                if leased { "; it takes the lease".to_owned() } else { end.unwrap_or_default() };
+            let end = it.end.map(|end| format!("; it remembers the end {}", end.at));
+            let end = match lease {
+                Some(end) => format!("; it takes the lease, which says the end {end}"),
+                None if leased => "; it takes the lease".to_owned(),
+                None => end.unwrap_or_default(),
+            };
             format!("I{} gets{at_once} {}{end}", i + 1, listed(it.images))
         }
-        Step::Check(i, (end, p)) => {
-            let counts = after.indexers[i].end == Some(end);
-            let says = if counts { "counts" } else { "does not count" };
-            format!("I{}: the lease's end, {end} after an event of c{}, {says}", i + 1, p + 1)
-        }
         Step::Find(i) => {
-            let last = before.pages.last().map(|page| listed(page.events));
-            let last = last.map(|events| format!(", after a page of {events}"));
-            let (end, last) = (after.indexers[i].end.unwrap_or(0), last.unwrap_or_default());
-            format!("I{} finds the end, {end}{last}", i + 1)
+            let End { settled, at } = after.indexers[i].end.unwrap_or_default();
+            let pages = before.pages(settled, at).map(|page| listed(page.events));
+            let pages = pages.collect::<Vec<_>>().join("; ");
+            let pages = if at == 0 { pages } else { format!(", and reads {pages}") };
+            format!("I{} finds the end, {at}{pages}", i + 1)
         }
         Step::Follow(i) => {
-            let from = before.indexers[i].end.unwrap_or(0);
-            let pages = before.pages.iter().filter(|page| page.place >= from);
-            let pages: Vec<_> = pages.map(|page| listed(page.events)).collect();
-            let end = after.indexers[i].end.unwrap_or(0);
+            let from = before.indexers[i].end.unwrap_or_default().at;
+            let pages: Vec<_> =
+                before.pages(from, u8::MAX).map(|page| listed(page.events)).collect();
+            let end = after.indexers[i].end.unwrap_or_default().at;
             format!(
                 "I{} reads what was put meanwhile, {}: the end is {end}",
                 i + 1,
                 pages.join("; ")
             )
         }
-        Step::Look(i) => {
-            let unsettled = after.indexers[i].mark().is_some();
-            let says =
-                if unsettled { "that the last page is not settled" } else { "nothing to settle" };
-            format!("I{} looks at the last entry's progress and finds {says}", i + 1)
+        Step::Settle(i, page) => {
+            format!("I{} settles the page in place {}", i + 1, page.place)
         }
         Step::Progress(i, p) => {
             let slot = before.progress[p].slot;
@@ -83,10 +80,14 @@ pub(super) fn line(model: &Model, before: &State, step: &Step, after: &State) ->
                 true => ": the condition fails, and will fail for ever",
             };
             let sent = match request {
-                Request::Page(page) => {
-                    format!("puts a page in place {}: {}", page.place, listed(page.events))
+                Request::Page(Page { place, events, settled }) => {
+                    let says = match settled == place {
+                        true => String::new(),
+                        false => format!(", settled before {settled}"),
+                    };
+                    format!("puts a page in place {place}{says}: {}", listed(events))
                 }
-                Request::Move(p, to, _) => {
+                Request::Move(p, to) => {
                     format!("moves the progress of c{} to {}", p + 1, to.slot)
                 }
             };
