@@ -44,6 +44,10 @@ const EPOCHS: &str = "$AppendsEpoch-0_";
 const PROGRESS: &str = "$Progress-0#";
 const LEASE: &str = "$Lease-0";
 
+/// A page of an older version has no `s`.
+const OLD: &str = "it has the form of an older version: name another table for the index, and run \
+                   `ringfence index repair`";
+
 /// How far a partition is indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Progress {
@@ -204,12 +208,14 @@ impl Page {
 
     pub(crate) fn of(epoch: u64, mut item: Item) -> Result<Self, FeedError> {
         let (i, n) = (whole(&item, I)?, whole(&item, N)?);
-        let settled = place(&item, S).filter(|s| s.place().0 == epoch && s.place().1 <= i);
-        let settled = settled.ok_or_else(|| malformed(&item, S))?;
         let sealed = item.get(SEALED).is_some_and(|sealed| sealed.as_bool() == Ok(&true));
         let Some(AttributeValue::L(entries)) = item.remove(ENTRIES) else {
             return Err(malformed(&item, ENTRIES));
         };
+        let settled = place(&item, S).ok_or_else(|| malformed(&item, OLD))?;
+        if settled.place().0 != epoch || settled.place().1 > i {
+            return Err(malformed(&item, "its `s` is not a place of its epoch before it"));
+        }
         let page = Self { epoch, i, entries, settled, sealed };
         if page.n() == n && !page.entries.is_empty() {
             Ok(page)

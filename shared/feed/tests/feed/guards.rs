@@ -116,13 +116,12 @@ fn a_page_that_was_not_settled_stops_nobody_and_its_records_settle_it() {
             }
             assert!(settled < 3);
             let next = world.append(vec![changed(1, "y"), changed(7, "x")]).await;
-            for event in &next {
-                let other = world.indexer(world.client.clone(), INDEX);
-                other.index([record(&world, event).await], Retry::default()).await;
+            let other = world.indexer(world.client.clone(), INDEX);
+            for (indexer, event) in [&indexer, &other].into_iter().zip(&next) {
+                indexer.index([record(&world, event).await], Retry::default()).await;
                 assert!(known(event).await.is_some(), "{}", event.id());
             }
             // The records of the page come again.
-            let other = world.indexer(world.client.clone(), INDEX);
             other.index((0..3).map(of), Retry::default()).await;
             for event in &events {
                 assert!(known(event).await.is_some(), "{}", event.id());
@@ -394,6 +393,23 @@ fn an_event_that_can_not_be_decoded_stops_neither_verify_nor_repair() {
         assert_eq!(indexed, 2);
         assert!(outcomes[&of(1)].is_err());
         assert_eq!(world.feed(INDEX).await.len(), 3);
+    });
+}
+
+#[test]
+fn an_index_of_an_older_version_is_refused_with_the_way_out() {
+    run(11, async {
+        let world = World::new();
+        world.append(vec![changed(1, "x")]).await;
+        world.index_all(INDEX).await;
+        let mut page = pages_of(&world).await.remove(0);
+        page.remove("s");
+        put(&world, INDEX, page).await;
+        let indexer = world.indexer(world.client.clone(), INDEX);
+        world.append(vec![changed(1, "y")]).await;
+        let outcomes = indexer.index([of(1)], Retry::default()).await;
+        let error = outcomes[&of(1)].as_ref().expect_err("it can't go on").to_string();
+        assert!(error.ends_with("another table for the index, and run `ringfence index repair`"));
     });
 }
 

@@ -93,6 +93,28 @@ fn a_lease_only_says_where_to_read() {
     }
 }
 
+/// A page of more than five partitions, so its settling is announced.
+#[test]
+fn the_lease_lists_a_page_only_after_it_is_settled() {
+    run(6, async {
+        let (world, wire) = (World::new(), Wire::default());
+        let [indexer, _] = crowd(&world, &wire).await;
+        let index = async |note| {
+            world.append((1..=8).map(|n| changed(n, note)).collect()).await;
+            indexer.index((1..=8).map(of), Retry::default()).await;
+            let lease = world.client.get_item().table_name(INDEX).key("p", text("$Lease-0"));
+            let lease = lease.key("i", number(0)).send().await.expect("an answer").item;
+            lease.expect("a lease").remove("settled")
+        };
+        // One of its moves, after the lease is taken and given back.
+        wire.inject("UpdateItem", 4, Fault::error("AccessDeniedException"));
+        assert_eq!(index("x").await, None);
+        assert!(wire.is_spent());
+        assert_eq!(index("y").await, Some(AttributeValue::Ns(vec!["20".to_owned()])));
+        world.check(INDEX).await;
+    });
+}
+
 /// The holder of the lease gives it back before its page is settled, and the next one puts its own page meanwhile.
 #[test]
 fn a_lease_is_given_back_before_the_page_is_settled() {
