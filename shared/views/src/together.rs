@@ -14,6 +14,7 @@ use futures::StreamExt;
 use futures::future::{join, join_all};
 use futures::stream::BoxStream;
 use ringfence_aws::Retry;
+use ringfence_core::chain;
 use ringfence_feed::{Checkpoint, Entry, FeedError, Together, Until};
 use tokio::time::timeout;
 
@@ -46,6 +47,8 @@ pub(crate) struct Group<'a> {
     pub(crate) members: BTreeMap<String, Member<'a>>,
     /// Why readers of lanes could not be notified.
     pub(crate) unnotified: Option<String>,
+    /// The views that left in this run, each with the cause.
+    pub(crate) left: BTreeMap<&'static str, String>,
 }
 
 /// New events, and what they are to the members.
@@ -56,8 +59,8 @@ struct Chunk {
     end: Option<Checkpoint>,
     is_last: bool,
     touched: BTreeMap<String, Vec<Touched>>,
-    /// Readers that can't read an event.
-    unable: BTreeSet<String>,
+    /// Readers that can't read an event, with the cause.
+    unable: BTreeMap<String, String>,
     /// The readers of lanes that read one.
     lanes: BTreeSet<&'static str>,
 }
@@ -71,7 +74,8 @@ impl<'a> Group<'a> {
         is_alone: &'a (dyn Fn(&'static str) + Sync),
     ) -> Self {
         let (found, members) = (Together::default(), BTreeMap::new());
-        Self { projector, views, is_alone, found, members, unnotified: None }
+        let (unnotified, left) = (None, BTreeMap::new());
+        Self { projector, views, is_alone, found, members, unnotified, left }
     }
 
     /// Applies new events to the rows of all members, until no event is left.
@@ -171,13 +175,14 @@ impl<'a> Group<'a> {
             let (late, notified) = join(self.write(chunk.touched, end), notify).await;
             unable.extend(late);
             if let Err(cause) = notified {
-                self.unnotified = Some(cause);
-                unable.insert(LANES.to_owned());
+                self.unnotified = Some(cause.clone());
+                unable.insert(LANES.to_owned(), cause);
             }
-            for reader in unable {
+            for (reader, cause) in unable {
                 self.leave(&reader).await?;
                 if let Some(member) = self.members.remove(&reader) {
                     (self.is_alone)(member.view.name);
+                    self.left.insert(member.view.name, cause);
                 }
             }
             if self.found.readers.is_empty() {
@@ -211,36 +216,47 @@ impl<'a> Group<'a> {
             }
             for (reader, member) in &self.members {
                 let (catalogs, entry) = (&self.projector.catalogs, Cow::Borrowed(&entry));
-                match Touched::of(member.view, catalogs, entry, undecodable.as_deref()) {
-                    Ok(touched) if touched.unread().is_none() => {
-                        if !touched.rows().is_empty() {
-                            held += touched.held();
-                            chunk.touched.entry(reader.clone()).or_default().push(touched);
+                let cause = match Touched::of(member.view, catalogs, entry, undecodable.as_deref())
+                {
+                    Ok(touched) => match touched.unread() {
+                        None => {
+                            if !touched.rows().is_empty() {
+                                held += touched.held();
+                                chunk.touched.entry(reader.clone()).or_default().push(touched);
+                            }
+                            continue;
                         }
-                    }
-                    _ => drop(chunk.unable.insert(reader.clone())),
-                }
+                        Some(unread) => format!("event {}: {}", unread.event, unread.cause),
+                    },
+                    Err(error) => chain(&error),
+                };
+                chunk.unable.entry(reader.clone()).or_insert(cause);
             }
             chunk.events += 1;
             chunk.end = Some(entry.checkpoint);
         }
-        chunk.touched.retain(|reader, _| !chunk.unable.contains(reader));
+        chunk.touched.retain(|reader, _| !chunk.unable.contains_key(reader));
         Ok(chunk)
     }
 
-    /// Writes the rows of each member. Returns the readers that have not written theirs in time.
+    /// Writes the rows of each member. Returns the readers that have not written theirs in time, with the cause.
     async fn write(
         &mut self,
         mut touched: BTreeMap<String, Vec<Touched>>,
         end: Checkpoint,
-    ) -> Vec<String> {
+    ) -> Vec<(String, String)> {
         let projector = self.projector;
         let writes = self.members.iter_mut().filter_map(|(reader, member)| {
             let touched = touched.remove(reader)?;
             Some(async move {
                 let wrote = projector.apply(member, reader, touched, end);
-                let wrote = timeout(ROWS_TIME_MAX, wrote).await;
-                (!matches!(wrote, Ok(Ok(true)))).then(|| reader.clone())
+                let cause = match timeout(ROWS_TIME_MAX, wrote).await {
+                    Ok(Ok(true)) => return None,
+                    Ok(Ok(false)) => "another run was first, or a row has to be parked".to_owned(),
+                    Ok(Err(error)) => chain(&error),
+                    Err(_) => format!("its rows took longer than {ROWS_TIME_MAX:?}"),
+                };
+                Some((reader.clone(), cause))
             })
         });
         join_all(writes).await.into_iter().flatten().collect()

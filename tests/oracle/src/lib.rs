@@ -28,6 +28,7 @@ pub mod queries;
 mod reacting;
 mod recount;
 mod seeds;
+pub mod soak;
 mod specification;
 mod table;
 pub mod throughput;

@@ -146,6 +146,19 @@ impl Functions {
         self.clock.pass(ms)
     }
 
+    /// The functions that have a process.
+    #[must_use]
+    pub fn running(&self) -> Vec<String> {
+        let running = self.functions.iter().filter(|(_, it)| it.invocations.has_process());
+        running.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Kills a process of a function, one in the middle of an invocation if there is any. False without a process.
+    #[must_use]
+    pub fn kill(&self, name: &str) -> bool {
+        self.functions.get(name).is_some_and(|running| running.invocations.kill())
+    }
+
     /// The file that the processes of a function run.
     pub(crate) fn binary(&self, name: &str) -> Option<&Path> {
         self.functions.get(name).map(|running| running.binary.as_path())

@@ -123,6 +123,18 @@ impl Invocations {
         self.queue().processes.remove(&number);
     }
 
+    pub(crate) fn has_process(&self) -> bool {
+        !self.queue().processes.is_empty()
+    }
+
+    /// Kills a process, one with an invocation if there is any. False without a process.
+    pub(crate) fn kill(&self) -> bool {
+        let mut queue = self.queue();
+        let busy = queue.processes.iter().find(|(_, process)| process.current.is_some());
+        let number = busy.or(queue.processes.first_key_value()).map(|(number, _)| *number);
+        number.is_some_and(|number| queue.processes.remove(&number).is_some())
+    }
+
     /// Waits for a process that takes the payload, and from then on at most `limit` for the answer. A process that is
     /// late is killed, as on AWS.
     pub(crate) async fn invoke(&self, payload: String, limit: Duration) -> Outcome {

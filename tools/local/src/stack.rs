@@ -87,7 +87,8 @@ pub struct RunningStack {
     dynamo: Embedded,
     data_routes: Router,
     model: Model,
-    functions: Arc<Functions>,
+    /// The functions, with their processes.
+    pub functions: Arc<Functions>,
     queues: Queues,
     buckets: Buckets,
     inbox: Inbox,

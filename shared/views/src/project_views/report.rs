@@ -51,6 +51,8 @@ pub(super) struct Report<'a> {
     together: Value,
     /// Why readers of lanes could not be notified.
     unnotified: Option<String>,
+    /// The views that left the others, with the causes.
+    pub(super) left: BTreeMap<&'static str, String>,
     events: u64,
     rows: u64,
     /// Figures of views.
@@ -73,6 +75,7 @@ impl<'a> Report<'a> {
             worst,
             together,
             unnotified: None,
+            left: BTreeMap::new(),
             events,
             rows,
             views,
@@ -238,6 +241,9 @@ impl<'a> Report<'a> {
             "together": self.together,
             "views": self.views,
         });
+        if !self.left.is_empty() {
+            json["left"] = json!(self.left);
+        }
         if let Some(cause) = self.unnotified {
             json["unnotified"] = cause.into();
         }

@@ -66,6 +66,7 @@ pub async fn run_views(
     let mut report = Report::new(projector, clock.now_ms());
     report.together(&group.members, &ran, error).await;
     report.lanes(group.unnotified);
+    report.left = group.left;
     for alone in &alone {
         report.alone(alone).await;
     }

@@ -181,6 +181,8 @@ async fn a_member_that_is_slow_delays_no_other_one() {
     };
     let (ended, rows) = join(running, meanwhile).await;
     assert_eq!((rows, ended.unfinished), (2, vec![]));
+    let left = json!({ "notes": "its rows took longer than 1s" });
+    assert_eq!(ended.line.json["left"], left);
     assert_eq!(world.counts(FIRST).await, expected(&world).await);
     // The others have passed it meanwhile.
     round(&world, &both()).await;

@@ -12,7 +12,7 @@ use ringfence_harness::PROOF;
 use ringfence_local::programs::cargo;
 use ringfence_local::workspace_root;
 use ringfence_oracle::{
-    Schedule, contention, each, import, names, picture, queries, run, throughput,
+    Schedule, contention, each, import, names, picture, queries, run, soak, throughput,
 };
 use ringfence_proof::environment::ENVIRONMENTS;
 use ringfence_proof::feed;
@@ -50,7 +50,7 @@ const TESTS: [(&[&str], &str); 13] = [
     (&["--lib"], "project::"),
 ];
 const USAGE: &str = "usage: cargo proof [rules|model|repair|feed|names|queries|schedules|claims|clocks|lanes|queue|dues|\
-     import|meetings|tests|contention|throughput] [how many schedules, 10000 if none are named] [first seed]";
+     import|meetings|tests|contention|throughput|soak] [how many schedules, or minutes of a soak] [first seed]";
 
 struct Extent {
     schedules: u64,
@@ -59,7 +59,7 @@ struct Extent {
 
 type Part = (&'static str, fn(&Extent) -> Result<String, String>);
 
-const PARTS: [Part; 17] = [
+const PARTS: [Part; 18] = [
     ("rules", rules),
     ("model", model),
     ("repair", repair),
@@ -77,9 +77,10 @@ const PARTS: [Part; 17] = [
     ("tests", tests),
     ("contention", contend),
     ("throughput", measure),
+    ("soak", soak_shop),
 ];
-/// They draw or print what tests assert in small.
-const PICTURES: [&str; 2] = ["contention", "throughput"];
+/// They draw or print what tests assert in small, or take half an hour.
+const ASKED: [&str; 3] = ["contention", "throughput", "soak"];
 
 fn main() -> ExitCode {
     let mut arguments: Vec<String> = env::args().skip(1).collect();
@@ -97,7 +98,7 @@ fn main() -> ExitCode {
     let extent = Extent { schedules: number(0, SCHEDULES), seed: number(1, 0) };
     let mut fine = true;
     for (name, check) in PARTS {
-        if part.as_ref().map_or(PICTURES.contains(&name), |part| part != name) {
+        if part.as_ref().map_or(ASKED.contains(&name), |part| part != name) {
             continue;
         }
         fine &= report(name, || check(&extent));
@@ -175,6 +176,15 @@ fn measure(_extent: &Extent) -> Result<String, String> {
     println!("| part | a second |\n|---|---|");
     throughput::all(|measured| println!("{measured}"));
     Ok("simulated".to_owned())
+}
+
+/// Minutes of a soak without a number.
+const SOAK_MINUTES: u64 = 30;
+
+/// Runs the shop on this machine while functions are killed.
+fn soak_shop(extent: &Extent) -> Result<String, String> {
+    let minutes = if extent.schedules == SCHEDULES { SOAK_MINUTES } else { extent.schedules };
+    soak::check(minutes, extent.seed)
 }
 
 /// Overwrites one line of a terminal. Without a terminal it does nothing.

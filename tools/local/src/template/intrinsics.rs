@@ -125,10 +125,20 @@ impl Resolver<'_> {
                 _ => Err(unknown()),
             },
             ("Fn::Join", Value::Array(parts)) => match parts.as_slice() {
-                [Value::String(separator), Value::Array(items)] => {
+                [Value::String(separator), items] => {
+                    let Some(Value::Array(items)) = self.resolve(place, items)? else {
+                        return Err(unknown());
+                    };
                     let items: Result<Vec<_>, _> =
                         items.iter().map(|item| self.text(place, item)).collect();
                     Ok(Some(json!(items?.join(separator))))
+                }
+                _ => Err(unknown()),
+            },
+            ("Fn::Split", Value::Array(parts)) => match parts.as_slice() {
+                [Value::String(separator), text] => {
+                    let text = self.text(place, text)?;
+                    Ok(Some(text.split(&**separator).collect()))
                 }
                 _ => Err(unknown()),
             },

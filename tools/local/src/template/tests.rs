@@ -56,7 +56,8 @@ Resources:
     Properties:
       Timeout: 60
       Environment:
-        Variables: { EVENT_BUS: !Ref Topic, DEAD_LETTER_QUEUE_URL: !Ref Dead, DECISION_CACHE_ENTRIES: 0 }
+        Variables: { EVENT_BUS: !Ref Topic, DEAD_LETTER_QUEUE_URL: !Ref Dead,
+                     DECISION_CACHE_ENTRIES: !Join ["-", [a, !Join ["+", !Split [",", "b,c"]]]] }
       Events:
         Stream:
           Type: DynamoDB
@@ -110,7 +111,7 @@ fn function_gets_globals_and_its_own() {
         variables,
         [
             ("DEAD_LETTER_QUEUE_URL", "http://127.0.0.1:1/000000000000/ringfence-local-Dead"),
-            ("DECISION_CACHE_ENTRIES", "0"),
+            ("DECISION_CACHE_ENTRIES", "a-b+c"),
             ("EVENT_BUS", "ringfence-local-topic"),
             ("EVENT_TABLE", "ringfence-local-Events"),
         ]
