@@ -16,6 +16,7 @@ mod neighbours;
 mod news;
 mod pruned;
 mod readers;
+mod settling;
 mod shards;
 mod streams;
 mod weather;

@@ -1,9 +1,8 @@
 //! The knowledge of an indexer, and its use of answers.
 
 use super::{
-    pages::{Page, Progress, Sets, dense, partitions, until},
+    pages::{Page, Progress, Sets, between, dense, partitions, until},
     rules::{PARTITIONS, Rules},
-    state::State,
 };
 
 /// The next action of an indexer. Besides, it moves the progress of partitions.
@@ -101,7 +100,7 @@ impl Indexer {
         &mut self,
         (images, leased): (Sets, bool),
         lease: Option<u8>,
-        state: &State,
+        pages: &[Page],
         rules: Rules,
     ) {
         (self.images, self.known) = (images, images);
@@ -113,7 +112,7 @@ impl Indexer {
             false => Turn::Progress { left: partitions(images) },
         };
         if let Some(end) = self.end {
-            self.take_pages(state.pages(end.settled, end.at), rules);
+            self.take_pages(between(pages, end.settled, end.at), rules);
         }
     }
 
@@ -130,13 +129,13 @@ impl Indexer {
     }
 
     /// Finds the last page, and reads the pages before it that may not be settled.
-    pub(super) fn find(&mut self, state: &State, rules: Rules) {
-        let end = state.pages.last().map_or(End::default(), |page| {
+    pub(super) fn find(&mut self, pages: &[Page], rules: Rules) {
+        let end = pages.last().map_or(End::default(), |page| {
             let settled = if rules.reads_unsettled { page.settled } else { page.place };
             End { settled, at: page.end() }
         });
         self.end = Some(end);
-        self.take_pages(state.pages(end.settled, end.at), rules);
+        self.take_pages(between(pages, end.settled, end.at), rules);
         match partitions(self.images) {
             0 => self.go_on(rules),
             _ if !rules.end_first => self.go_on(rules),

@@ -34,6 +34,11 @@ impl Page {
     }
 }
 
+/// The pages between two places.
+pub(super) fn between(pages: &[Page], from: u8, end: u8) -> impl Iterator<Item = Page> {
+    pages.iter().copied().filter(move |page| (from..end).contains(&page.place))
+}
+
 /// A request to the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Request {

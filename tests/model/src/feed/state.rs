@@ -47,11 +47,6 @@ impl State {
         }
     }
 
-    /// The pages between two places.
-    pub(super) fn pages(&self, from: u8, end: u8) -> impl Iterator<Item = Page> {
-        self.pages.iter().copied().filter(move |page| (from..end).contains(&page.place))
-    }
-
     /// The end of the settled pages from a place on.
     pub(super) fn settled(&self, mut from: u8, rules: Rules) -> u8 {
         while let Some(page) = self.pages.iter().find(|page| page.place == from) {

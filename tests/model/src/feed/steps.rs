@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::{
     indexer::{End, Indexer, Turn},
-    pages::{Page, Progress, Request, Sets, is_prefix, parts, size, until},
+    pages::{Page, Progress, Request, Sets, between, is_prefix, parts, size, until},
     rules::{PARTITIONS, Rules, Scenario, UNSETTLED_MAX},
     state::State,
 };
@@ -71,14 +71,15 @@ impl Model {
             act(&mut after.indexers[i]);
             after
         };
-        let find = || (Step::Find(i), with(&|it| it.find(state, rules)));
+        let find = || (Step::Find(i), with(&|it| it.find(&state.pages, rules)));
         match it.turn {
             Turn::Take => {
                 let fits = |images: &Sets| (1..=BATCH_MAX).contains(&size(*images));
                 let mut batches: Vec<_> = parts(state.images).filter(fits).collect();
                 batches.sort_by_key(|images| Reverse(size(*images)));
                 let take = |(leased, lease, images)| {
-                    let mut after = with(&|it| it.take((images, leased), lease, state, rules));
+                    let mut after =
+                        with(&|it| it.take((images, leased), lease, &state.pages, rules));
                     for (due, taken) in after.images.iter_mut().zip(images) {
                         *due &= !if rules.waits { 0 } else { taken };
                     }
@@ -94,7 +95,7 @@ impl Model {
             Turn::Find => vec![find()],
             Turn::Follow => {
                 let end = it.end.unwrap_or_default().at;
-                let pages: Vec<_> = state.pages(end, u8::MAX).collect();
+                let pages: Vec<_> = between(&state.pages, end, u8::MAX).collect();
                 let follow = (Step::Follow(i), with(&|it| it.follow(&pages, rules)));
                 let find = self.scenario.far.then(find);
                 [follow].into_iter().chain(find).collect()
@@ -114,7 +115,8 @@ impl Model {
             Turn::Put => {
                 let places = self.settled(state, it.end.unwrap_or_default());
                 if places.is_empty() {
-                    let oldest = state.pages(it.end.unwrap_or_default().settled, u8::MAX).next();
+                    let oldest =
+                        between(&state.pages, it.end.unwrap_or_default().settled, u8::MAX).next();
                     let settle = |page| (Step::Settle(i, page), with(&|it| it.moves(page)));
                     return oldest.filter(|_| is_done).map(settle).into_iter().collect();
                 }
@@ -167,7 +169,8 @@ impl Model {
         }
         places.dedup();
         places.retain(|from| {
-            !self.rules.few_unsettled || state.pages(*from, end.at).count() < UNSETTLED_MAX
+            !self.rules.few_unsettled
+                || between(&state.pages, *from, end.at).count() < UNSETTLED_MAX
         });
         places
     }
@@ -178,7 +181,8 @@ impl Model {
         let missing = |p: usize| {
             until(state.committed[p]) & !state.images[p] & !until(state.progress[p].slot)
         };
-        let many = |page: &Page| state.pages(page.settled, page.place).count() >= UNSETTLED_MAX;
+        let many =
+            |page: &Page| between(&state.pages, page.settled, page.place).count() >= UNSETTLED_MAX;
         state.indexed().is_none()
             || (0..PARTITIONS).any(|p| missing(p) != 0)
             || state.pages.iter().any(many)

@@ -2,7 +2,7 @@
 
 use super::{
     indexer::End,
-    pages::{Page, Request, Sets, slots, until},
+    pages::{Page, Request, Sets, between, slots, until},
     rules::PARTITIONS,
     state::State,
     steps::{Model, Step},
@@ -44,7 +44,7 @@ pub(super) fn line(model: &Model, before: &State, step: &Step, after: &State) ->
         }
         Step::Find(i) => {
             let End { settled, at } = after.indexers[i].end.unwrap_or_default();
-            let pages = before.pages(settled, at).map(|page| listed(page.events));
+            let pages = between(&before.pages, settled, at).map(|page| listed(page.events));
             let pages = pages.collect::<Vec<_>>().join("; ");
             let pages = if at == 0 { pages } else { format!(", and reads {pages}") };
             format!("I{} finds the end, {at}{pages}", i + 1)
@@ -52,7 +52,7 @@ pub(super) fn line(model: &Model, before: &State, step: &Step, after: &State) ->
         Step::Follow(i) => {
             let from = before.indexers[i].end.unwrap_or_default().at;
             let pages: Vec<_> =
-                before.pages(from, u8::MAX).map(|page| listed(page.events)).collect();
+                between(&before.pages, from, u8::MAX).map(|page| listed(page.events)).collect();
             let end = after.indexers[i].end.unwrap_or_default().at;
             format!(
                 "I{} reads what was put meanwhile, {}: the end is {end}",
