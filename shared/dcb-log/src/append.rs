@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::mem::take;
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
+use futures::TryFutureExt;
 use ringfence_aws::Failure;
 use ringfence_core::{Append, Appended, BoundaryId, Effect, Envelope, LogError, SequencedEvent};
 
@@ -73,7 +74,7 @@ pub(crate) async fn commit(
         let (mut items, token) = (take(&mut transaction.items), &*transaction.append_id);
         let send = || {
             let sent = send(log, draft, &mint, &mut items, token);
-            async move { sent.await.map(|()| Verdict::End(End::Committed)) }
+            sent.map_ok(|()| Verdict::End(End::Committed))
         };
         let judge = |failure, sent_before| classify(&transaction, failure, sent_before);
         let sends = log.retry(envelope).attempts_max(SENDS_MAX);

@@ -1,6 +1,6 @@
 //! Records of the tables' streams, as Lambda delivers them.
 
-use aws_lambda_events::dynamodb::EventRecord;
+use aws_lambda_events::dynamodb::StreamRecord;
 use ringfence_aws::Item;
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,6 +15,6 @@ pub struct RecordError(#[from] serde_json::Error);
 /// # Errors
 /// The record does not come from a table's stream.
 pub fn new_image(record: &Value) -> Result<Option<Item>, RecordError> {
-    let image: Item = EventRecord::deserialize(record)?.change.new_image.into();
+    let image: Item = StreamRecord::deserialize(&record["dynamodb"])?.new_image.into();
     Ok(Some(image).filter(|image| !image.is_empty()))
 }

@@ -32,6 +32,7 @@ pub mod machine;
 pub mod objects;
 #[doc(hidden)]
 pub mod out;
+mod paced;
 mod parked;
 pub mod place;
 mod progress;

@@ -52,8 +52,8 @@ Each line begins with the place of its event. Give the last place to `--from` to
 follows the type, if it is above 1.
 
 Examples:
+  ringfence read orderId:first --json
   ringfence read --tag productId:mug --type ProductPriceChanged
-  ringfence read --partition orderId:first --json
   ringfence read --type OrderPlaced --backwards --limit 20 --yes"
 )]
 pub(crate) struct Arguments {
@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
     wanted: Wanted,
     /// Only events of this partition, by its name: for the DCB log as events show it, for the other logs <context>#<id>
     /// or <context>-<id>.
-    #[arg(long, value_name = "PARTITION", conflicts_with = "tags")]
+    #[arg(value_name = "PARTITION", conflicts_with = "tags")]
     partition: Option<String>,
     /// Only events after this place, or before it with --backwards.
     #[arg(long, value_name = "PLACE")]
@@ -191,7 +191,7 @@ fn ensure_log(lists: &Lists, name: &str, log: LogKind) -> Result<()> {
     let Some(context) = contexts.find(is_of) else { return Ok(()) };
     ensure!(
         context.log == log,
-        "context {} is on the {} log: --partition {}",
+        "context {} is on the {} log: name its partition {}",
         context.name,
         log_name(context.log),
         streams_of(context)
@@ -206,8 +206,8 @@ async fn of_query(arguments: &Arguments, lists: &Lists, logs: &StackLogs) -> Res
         let of_stream = contexts.find(|of| of.event_types.iter().any(|known| known == name));
         if let Some(context) = of_stream {
             bail!(
-                "{name} is of context {}, on the {} log, which is read stream by stream: --partition {}. `ringfence tail \
-                 --type {name}` finds the events of all streams in the index",
+                "{name} is of context {}, on the {} log, which is read stream by stream: name a partition {}. `ringfence \
+                 tail --type {name}` finds the events of all streams in the index",
                 context.name,
                 log_name(context.log),
                 streams_of(context)

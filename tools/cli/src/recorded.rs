@@ -7,6 +7,7 @@ use ringfence_aws::Clock;
 use ringfence_core::{CommandContext, Envelope, Metadata, NewEvent};
 use ringfence_dcb_log::{DcbLog, Imported};
 
+use crate::paced::paced;
 use crate::progress;
 
 /// The number of events between two updates of the progress.
@@ -69,7 +70,8 @@ impl Imports {
             // The log's clock shows the time of the event. The context has the time of the import.
             let context = CommandContext { now_ms, ..CommandContext::default() };
             let envelope = Envelope { context, metadata, ..Envelope::default() };
-            let imported = log.import(&id, event, &envelope).await;
+            let import = async || Ok(log.import(&id, event.clone(), &envelope).await?);
+            let imported = paced(import).await;
             let broken_off = || format!("broken off at {id}, after {self}");
             match imported.with_context(broken_off)? {
                 Imported::Now(_) => self.imported += 1,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    BoundaryId, Catalog, Counts, Extent, Filing, FilingError, LogError, Metadata, NewEvent,
-    OwnTime, Seen, SequencedEvent, is_followed, limits, model::tag::distinct,
+    BoundaryId, Catalog, Counts, Extent, Filing, LogError, Metadata, NewEvent, OwnTime, Seen,
+    SequencedEvent, is_followed, limits, model::tag::distinct,
 };
 
 /// An append.
@@ -67,13 +67,13 @@ impl Effect {
         if events.is_empty() {
             return Err(LogError::Nothing);
         }
-        let stored = |event: NewEvent| {
+        let mut stored = Vec::with_capacity(events.len());
+        for event in events {
             let schema = catalog.known(&event.event_type)?;
             let (version, data) = schema.stored(event.data)?;
-            Ok((NewEvent { data, ..event }, version))
-        };
-        let events = events.into_iter().map(stored).collect::<Result<_, LogError>>()?;
-        Self::of(catalog, events, metadata, seen, marks)
+            stored.push((NewEvent { data, ..event }, version));
+        }
+        Self::of(catalog, stored, metadata, seen, marks)
     }
 
     /// Files an event of another log, which stays in its version.
@@ -94,7 +94,8 @@ impl Effect {
         seen: Option<&Seen>,
         marks: usize,
     ) -> Result<Self, LogError> {
-        let file = |(event, version): (NewEvent, u32)| {
+        let mut filed = Vec::with_capacity(events.len());
+        for (event, version) in events {
             let event = NewEvent { tags: distinct(event.tags), ..event };
             let filing = catalog.filing_of_new(&event)?;
             let NewEvent { event_type, tags, data } = event;
@@ -110,10 +111,10 @@ impl Effect {
                 data,
                 metadata: metadata.clone(),
             };
-            Ok((event, filing))
-        };
+            filed.push((event, filing));
+        }
         let mut effect = Self {
-            events: events.into_iter().map(file).collect::<Result<_, FilingError>>()?,
+            events: filed,
             targets: BTreeMap::new(),
             checks: BTreeMap::new(),
             fences: BTreeMap::new(),

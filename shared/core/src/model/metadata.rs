@@ -9,7 +9,7 @@ use serde_json::Value;
 /// item uses are refused.
 #[value]
 #[derive(Clone, Debug, Default, PartialEq)]
-#[serde(try_from = "BTreeMap<String, Value>", into = "BTreeMap<String, Value>")]
+#[serde(try_from = "BTreeMap<String, Value>")]
 pub struct Metadata(BTreeMap<String, Value>);
 
 /// A metadata key that items use themselves.
@@ -125,12 +125,6 @@ impl TryFrom<BTreeMap<String, Value>> for Metadata {
             metadata.insert(key, value)?;
         }
         Ok(metadata)
-    }
-}
-
-impl From<Metadata> for BTreeMap<String, Value> {
-    fn from(metadata: Metadata) -> Self {
-        metadata.0
     }
 }
 

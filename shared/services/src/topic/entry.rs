@@ -1,5 +1,7 @@
 //! From a stream record to a bus entry.
 
+use std::mem::take;
+
 use ringfence_aws::Item;
 use ringfence_core::{Catalog, SequencedEvent, TopicEvent};
 use ringfence_lambda::{RecordError, new_image};
@@ -98,18 +100,19 @@ impl TopicEntry {
         }
     }
 
-    fn new(event: SequencedEvent, replay: Option<&str>) -> Result<Self, TopicEntryError> {
-        if event.context.is_empty() {
+    fn new(mut event: SequencedEvent, replay: Option<&str>) -> Result<Self, TopicEntryError> {
+        let context = take(&mut event.context);
+        if context.is_empty() {
             return Err(TopicEntryError::NoContext(event.event_type));
         }
         let source = match replay {
-            None => event.context.clone(),
-            Some(_) => format!("{REPLAY_SOURCE_PREFIX}{}", event.context),
+            None => context,
+            Some(_) => format!("{REPLAY_SOURCE_PREFIX}{context}"),
         };
-        let (time_ms, detail_type) = ((event.at > 0).then_some(event.at), event.event_type.clone());
-        let detail = TopicEvent { replay: replay.map(str::to_owned), ..TopicEvent::new(event) };
-        let id = detail.id.clone();
-        let detail = serde_json::to_string(&detail).expect("an event is a map with string keys");
+        let time_ms = (event.at > 0).then_some(event.at);
+        let event = TopicEvent { replay: replay.map(str::to_owned), ..TopicEvent::new(event) };
+        let detail = serde_json::to_string(&event).expect("an event is a map with string keys");
+        let TopicEvent { id, event_type: detail_type, .. } = event;
         let entry = Self { source, detail_type, detail, id, time_ms };
         match entry.bytes() {
             bytes if bytes > ENTRY_BYTES_MAX => Err(TopicEntryError::TooLarge(bytes)),

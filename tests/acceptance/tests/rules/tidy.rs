@@ -19,6 +19,8 @@ use ringfence_testing::template::differences;
 
 /// A source file has at most this many lines, without the cases of a slice.
 const FILE_LINES_MAX: usize = 400;
+/// A line of a page has at most this many letters, except in tables, code and pictures.
+const LINE_LETTERS_MAX: usize = 120;
 
 /// A binary of a stack.
 struct Function {
@@ -221,13 +223,26 @@ fn the_kit_shows_an_error_with_its_causes() {
     }
 }
 
+/// The lines of a page without its blocks of code, where a comment is not a heading.
+fn prose(page: &str) -> impl Iterator<Item = &str> {
+    page.split("```").step_by(2).flat_map(str::lines)
+}
+
+#[test]
+fn no_line_of_a_page_is_too_long() {
+    for page in files(&workspace_root(), "md") {
+        let text = fs::read_to_string(&page).unwrap();
+        let long = prose(&text).filter(|line| !line.starts_with(['|', '!']));
+        let long: Vec<_> = long.filter(|line| line.chars().count() > LINE_LETTERS_MAX).collect();
+        assert!(long.is_empty(), "{}: {long:#?}", page.display());
+    }
+}
+
 /// The anchors of a page, as GitHub makes them of its headings.
 fn anchors(page: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(page).unwrap();
-    // Every second part is a block of code. A comment there is not a heading.
-    let headings = text.split("```").step_by(2).flat_map(str::lines);
     let headings =
-        headings.filter_map(|line| Some(line.strip_prefix('#')?.trim_start_matches('#')));
+        prose(&text).filter_map(|line| Some(line.strip_prefix('#')?.trim_start_matches('#')));
     let anchor = |heading: &str| {
         let heading = heading.trim().to_lowercase().replace(' ', "-");
         heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()

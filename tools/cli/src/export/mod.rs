@@ -49,12 +49,13 @@ Payloads are as they are stored, so `ringfence import` can copy them. With --new
 their types, for other programs.
 
 Examples:
-  ringfence export --to jsonl shop-events
-  ringfence export --to jsonl --newest shop-events-today
-  ringfence export --to jsonl --context ordering --from 120000 orders")]
+  ringfence export shop-events
+  ringfence export --newest shop-events-today
+  ringfence export --context ordering --from 120000 orders
+  ringfence export --to parquet shop-tables")]
 pub(crate) struct Arguments {
     /// The format of the files. Parquet needs a build with the feature `ringfence-cli/parquet`.
-    #[arg(long)]
+    #[arg(long, default_value = "jsonl")]
     to: Form,
     /// The folder.
     folder: PathBuf,

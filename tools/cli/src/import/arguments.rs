@@ -12,7 +12,7 @@ Checks every event against the types, slices and views of this stack. If one doe
 lines or items, and writes nothing. Otherwise it imports the events in their order and with their times, each once. So
 the command can be broken off and run again.
 
-jsonl: the folder of `ringfence export --to jsonl`, or one file of such lines. Each event keeps its place and its id:
+jsonl: the folder of `ringfence export`, or one file of such lines. Each event keeps its place and its id:
 docs/data.md.
 
 reventless: a table of another DCB log. The events go to the ends of their partitions, in the order of their positions.

@@ -23,6 +23,7 @@ use super::arguments::Arguments;
 use super::there::There;
 use crate::Lists;
 use crate::machine::dynamo_client;
+use crate::paced::paced;
 use crate::tables::unnamed;
 
 /// The content of a partition.
@@ -207,6 +208,10 @@ impl<'a> Writable<'a> {
         first: u64,
         events: usize,
     ) -> Result<Found> {
+        paced(async || self.find(partition, first, events).await).await
+    }
+
+    async fn find(&self, partition: &Partition, first: u64, events: usize) -> Result<Found> {
         let (begin, most) = (first.saturating_sub(1), events + 1);
         let mut began = partition.log.first_slot();
         let found = |event: SequencedEvent| (event.slot, There::of(&event));
@@ -268,7 +273,8 @@ impl<'a> Writable<'a> {
                 if event.partition.is_of_dcb_log() {
                     event.at = event.at.max(*end + 1);
                 }
-                let put = self.put_one(event).await.with_context(|| format!("importing {id}"));
+                let put = paced(async || self.put_one(event.clone()).await).await;
+                let put = put.with_context(|| format!("importing {id}"));
                 *end = *put.as_ref().unwrap_or(end);
                 let has_failed = put.is_err();
                 outcomes.push((partition, was_at, put));

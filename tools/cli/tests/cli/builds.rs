@@ -163,7 +163,7 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
         let logs = data.path().to_str().unwrap();
         let boundary = four.run(0, &["boundary", "itemId:a", "--logs", logs]).await;
         assert!(boundary.contains("\"cents\":400") && !boundary.contains("price"), "{boundary}");
-        let of_a = ["read", "--partition", "itemId:a"];
+        let of_a = ["read", "itemId:a"];
         let read = four.run(0, &of_a).await;
         assert!(
             read.contains("  ItemAdded v3 (stored as v1)  ") && !read.contains("name"),

@@ -114,7 +114,7 @@ pub(crate) async fn indexed(world: &World) -> Vec<SequencedEvent> {
 }
 
 pub(crate) fn export(world: &World, folder: &Path, more: &[&str]) -> Value {
-    let export = ["export", "--to", "jsonl", folder.to_str().unwrap()];
+    let export = ["export", folder.to_str().unwrap()];
     world.json(&[&export[..], more].concat()).1
 }
 

@@ -21,11 +21,11 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
     // Only events of this context.
     let orders = export(&world, &path, &["--context", "carts", "--context", "customers"]);
     assert_eq!((&orders["events"], &orders["checkpoint"]), (&json!(5), &json!(9)));
-    let mistyped = ["export", "--to", "jsonl", path.to_str().unwrap(), "--context", "cart"];
+    let mistyped = ["export", path.to_str().unwrap(), "--context", "cart"];
     let error = world.error(&mistyped);
     let why = "this build has no context cart: its contexts are carts, catalog, customers; did you mean carts?";
     assert!(error.contains(why), "{error}");
-    let error = world.error(&["export", "--to", "jsonl", path.to_str().unwrap()]);
+    let error = world.error(&["export", path.to_str().unwrap()]);
     assert!(
         error.contains("jsonl of index from 0, carts, customers, and this one would be"),
         "{error}"

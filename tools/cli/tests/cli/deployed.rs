@@ -141,7 +141,7 @@ impl Deployed {
 
     /// Exports the events into a folder.
     pub(crate) async fn export(&self, status: i32, folder: &str, more: &[&str]) -> String {
-        self.run(status, &[&["export", "--to", "jsonl", folder], more].concat()).await
+        self.run(status, &[&["export", folder], more].concat()).await
     }
 
     /// The rows of a query of an export.

@@ -152,7 +152,7 @@ async fn the_table_of_another_log_is_refused_with_what_it_is() {
     cart(&world, "a", 1).await;
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join("exported");
-    let export = ["export", "--to", "jsonl", folder.to_str().unwrap(), "--index-table"];
+    let export = ["export", folder.to_str().unwrap(), "--index-table"];
     let verifies: [(&[&str], &str); 8] = [
         (&["verify", "--table"], EVENTS),
         (&["aggregates", "verify", "--aggregate-table"], AGGREGATES),

@@ -117,7 +117,7 @@ async fn documents_lose_old_events_that_are_indexed_and_that_no_decision_needs()
     assert!(index.ends_with("17 entries, 7 events: all in order\n"), "{index}");
     // The remaining events can be read in both directions.
     for more in [&[][..], &["--backwards"]] {
-        let read = [&["read", "--partition", "carts-a", "--json"], more].concat();
+        let read = [&["read", "carts-a", "--json"], more].concat();
         let (status, read) = world.run(&read);
         assert!(status == 0 && read.lines().count() == 1, "{more:?}: {read}");
     }

@@ -58,7 +58,7 @@ async fn an_event_that_cannot_be_decoded_is_named_and_the_others_are_shown() {
     assert_eq!((status, &*said), (Some(1), &*format!("productId:p1/1: {why}\n")));
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join("events");
-    let (status, printed, _) = run(&["export", "--to", "jsonl", folder.to_str().unwrap()]);
+    let (status, printed, _) = run(&["export", folder.to_str().unwrap()]);
     assert_eq!(status, Some(1));
     let begins = format!("left out productId:p1/1: {why}\n8 events in 1 new files, ");
     assert!(printed.starts_with(&begins), "{printed}");
@@ -66,7 +66,7 @@ async fn an_event_that_cannot_be_decoded_is_named_and_the_others_are_shown() {
     assert_eq!(status, Some(1), "{said}");
 
     for name in ["productId:p1", "customers#ada#1"] {
-        let (status, printed, said) = run(&["read", "--partition", name]);
+        let (status, printed, said) = run(&["read", name]);
         assert_eq!(status, Some(1), "{said}");
         assert!(printed.contains(&format!("/{name}/2  ")), "{printed}");
         assert_eq!(printed.lines().count(), 1, "{printed}");
@@ -103,33 +103,27 @@ async fn any_query_is_read_in_pages() {
     assert_eq!(ids(&both).1, "1 events, 1 read units\n");
     let (_, line) = world.json(&[&["read"], &both[..]].concat());
     assert_eq!(line["meta"]["principal"], "eve", "{line}");
-    let (found, said, place) = ids(&["--partition", "productId:p1", "--limit", "1"]);
+    let (found, said, place) = ids(&["productId:p1", "--limit", "1"]);
     let place = place.unwrap().as_str().unwrap().to_owned();
     assert_eq!(found, ["productId:p1/1"]);
     assert!(said.ends_with(&format!("; there may be more: --from {place}\n")), "{said}");
-    assert_eq!(ids(&["--partition", "productId:p1", "--from", &place]).0, ["productId:p1/2"]);
+    assert_eq!(ids(&["productId:p1", "--from", &place]).0, ["productId:p1/2"]);
     for (name, slots) in
         [("customers#ada#1", [2, 1]), ("carts-c-1", [2, 1]), ("productId:p1", [2, 1])]
     {
-        let (found, ..) = ids(&["--partition", name, "--backwards", "--limit", "2"]);
+        let (found, ..) = ids(&[name, "--backwards", "--limit", "2"]);
         assert_eq!(found, slots.map(|slot| format!("{name}/{slot}")));
     }
     let place = |slot: u64| format!("0/carts-c-1/{slot}");
-    assert_eq!(
-        ids(&["--partition", "carts-c-1", "--from", &place(0)]).0,
-        ["carts-c-1/1", "carts-c-1/2"]
-    );
-    assert_eq!(
-        ids(&["--partition", "carts-c-1", "--from", &place(1), "--backwards"]).0,
-        ["carts-c-1/0"]
-    );
+    assert_eq!(ids(&["carts-c-1", "--from", &place(0)]).0, ["carts-c-1/1", "carts-c-1/2"]);
+    assert_eq!(ids(&["carts-c-1", "--from", &place(1), "--backwards"]).0, ["carts-c-1/0"]);
     // There is nothing after the last possible place.
     for name in ["customers#ada#1", "carts-c-1", "productId:p1"] {
         let last = format!("9/{name}/{}", u64::MAX);
-        assert_eq!(ids(&["--partition", name, "--from", &last]).0, [""; 0]);
+        assert_eq!(ids(&[name, "--from", &last]).0, [""; 0]);
     }
     let after = "0/customers#ada#1/1";
-    assert_eq!(ids(&["--partition", "customers#ada#1", "--from", after]).0, ["customers#ada#1/2"]);
+    assert_eq!(ids(&["customers#ada#1", "--from", after]).0, ["customers#ada#1/2"]);
 
     // No decision reads products by their type alone.
     let of_type = ["--type", "ProductAdded"];
@@ -145,14 +139,11 @@ async fn any_query_is_read_in_pages() {
     for (arguments, why) in [
         (
             &["--type", "CheckedOut"][..],
-            "CheckedOut is of context carts, on the document log, which is read stream by stream: --partition carts-<id>",
+            "CheckedOut is of context carts, on the document log, which is read stream by stream: name a partition carts-<id>",
         ),
         (&["--type", "Lost"], "event type Lost is read but not in the catalog"),
-        (&["--partition", "nothing"], "\"nothing\" is the name of no partition"),
-        (
-            &["--partition", "carts#c-1"],
-            "context carts is on the document log: --partition carts-<id>",
-        ),
+        (&["nothing"], "\"nothing\" is the name of no partition"),
+        (&["carts#c-1"], "context carts is on the document log: name its partition carts-<id>"),
         (
             &["--tag", "orderId:o1", "--type", "ProductAdded"],
             "the log has no read of ProductAdded by orderId. `ringfence tail --from start` looks through the index",
@@ -162,7 +153,7 @@ async fn any_query_is_read_in_pages() {
             "warning: no event of this build has a tag order; did you mean orderId?",
         ),
         (
-            &["--partition", "carts-c-1", "--from", "0/carts-c-2/1"],
+            &["carts-c-1", "--from", "0/carts-c-2/1"],
             "--from 0/carts-c-2/1 is a place of another partition than carts-c-1",
         ),
         (&[], "the following required arguments were not provided"),
@@ -171,7 +162,7 @@ async fn any_query_is_read_in_pages() {
         assert!(error.contains(why), "{error}");
     }
     // The reader of the output leaves, as `head` does.
-    let mut read = world.command(&["read", "--partition", "carts-c-1"]);
+    let mut read = world.command(&["read", "carts-c-1"]);
     let mut read = read.stdout(Stdio::piped()).spawn().unwrap();
     drop(read.stdout.take());
     assert!(tokio::task::block_in_place(|| read.wait()).unwrap().success());
