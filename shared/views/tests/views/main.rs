@@ -7,6 +7,7 @@ mod answers;
 mod callers;
 mod deliveries;
 mod due;
+mod late;
 mod limits;
 mod notes;
 mod once;
