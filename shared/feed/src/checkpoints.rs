@@ -1,9 +1,7 @@
 //! The checkpoints of named readers, in the table of the views.
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::{
-    AttributeValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
-};
+use aws_sdk_dynamodb::types::{ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
 use ringfence_aws::{Clock, Failure, GaveUp, Item, Meter, Retry, Table};
 use ringfence_core::rfc3339;
 
@@ -18,24 +16,6 @@ pub(crate) const ID: &str = "id";
 pub(crate) const READER: &str = "$ReaderCheckpoint-";
 pub(crate) const READER_ID: &str = "CHECKPOINT";
 pub(crate) const UPDATED_AT: &str = "updatedAt";
-
-/// The part of the next entry that a reader has done.
-const PART: &str = "part";
-
-/// How far a reader has come.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reached {
-    /// The checkpoint after the entries that it is done with; `None` before the first.
-    pub checkpoint: Option<Checkpoint>,
-    /// The part of the next entry that it has done, in a form that only the reader knows; `None` if it has not begun.
-    pub part: Option<String>,
-}
-
-impl<C: Into<Option<Checkpoint>>> From<C> for Reached {
-    fn from(checkpoint: C) -> Self {
-        Self { checkpoint: checkpoint.into(), part: None }
-    }
-}
 
 /// The result of a move.
 enum Moved {
@@ -76,15 +56,7 @@ impl Checkpoints {
     /// # Errors
     /// A request that fails for good or too often.
     pub async fn load(&self, reader: &str) -> Result<Option<Checkpoint>, FeedError> {
-        Ok(self.reached(reader).await?.checkpoint)
-    }
-
-    /// How far a reader has come by itself, within an entry too. A strong read.
-    ///
-    /// # Errors
-    /// A request that fails for good or too often.
-    pub async fn reached(&self, reader: &str) -> Result<Reached, FeedError> {
-        reached(self.item(key(reader)).await?.as_ref())
+        self.item(key(reader)).await?.as_ref().map(checkpoint_of).transpose()
     }
 
     pub(crate) async fn item(&self, key: Item) -> Result<Option<Item>, FeedError> {
@@ -99,15 +71,15 @@ impl Checkpoints {
     pub async fn advance(
         &self,
         reader: &str,
-        from: impl Into<Reached>,
+        from: impl Into<Option<Checkpoint>>,
         to: Checkpoint,
     ) -> Result<(), FeedError> {
         let from = from.into();
-        match self.send(self.update(reader, &from, &to.into()), to).await? {
+        match self.send(self.update(reader, from, to), to).await? {
             Moved::There => Ok(()),
             Moved::Elsewhere { found, .. } => {
                 let reader = reader.to_owned();
-                Err(FeedError::Moved { reader, expected: from.checkpoint, found })
+                Err(FeedError::Moved { reader, expected: from, found })
             }
         }
     }
@@ -121,8 +93,8 @@ impl Checkpoints {
     pub async fn set(&self, reader: &str, to: Checkpoint) -> Result<(), FeedError> {
         loop {
             let item = self.item(key(reader)).await?;
-            let from = reached(item.as_ref())?;
-            let mut update = self.update(reader, &from, &to.into());
+            let from = item.as_ref().map(checkpoint_of).transpose()?;
+            let mut update = self.update(reader, from, to);
             // A reader that comes back to the same place does so at another time.
             if let Some(since) = item.as_ref().and_then(|item| item.get(UPDATED_AT)) {
                 let values = update.expression_attribute_values.get_or_insert_default();
@@ -133,8 +105,8 @@ impl Checkpoints {
                 Moved::There => return Ok(()),
                 Moved::Elsewhere { is_known: true, .. } => {}
                 Moved::Elsewhere { found, .. } => {
-                    let (reader, expected) = (reader.to_owned(), from.checkpoint);
-                    return Err(FeedError::Moved { reader, expected, found });
+                    let reader = reader.to_owned();
+                    return Err(FeedError::Moved { reader, expected: from, found });
                 }
             }
         }
@@ -158,7 +130,12 @@ impl Checkpoints {
     /// The action that moves a reader from `from`, for a transaction with the reader's own writes. If its condition
     /// fails, the reason has the reader's item.
     #[must_use]
-    pub fn action(&self, reader: &str, from: &Reached, to: &Reached) -> TransactWriteItem {
+    pub fn action(
+        &self,
+        reader: &str,
+        from: Option<Checkpoint>,
+        to: Checkpoint,
+    ) -> TransactWriteItem {
         TransactWriteItem::builder().update(self.update(reader, from, to)).build()
     }
 
@@ -176,34 +153,24 @@ impl Checkpoints {
         checkpoint_of(item)
     }
 
-    fn update(&self, reader: &str, from: &Reached, to: &Reached) -> Update {
-        let (part, value) = match &to.part {
-            None => (" REMOVE #part", None),
-            Some(part) => (", #part = :part", Some((":part".to_owned(), text(part)))),
-        };
+    fn update(&self, reader: &str, from: Option<Checkpoint>, to: Checkpoint) -> Update {
         let values = [
-            (":to".to_owned(), number(to.checkpoint.unwrap_or_default())),
+            (":to".to_owned(), number(to)),
             (":at".to_owned(), text(rfc3339(self.clock.now_ms()))),
         ];
-        let mut values: Item = values.into_iter().chain(value).collect();
-        let mut is = |name: &str, value: Option<AttributeValue>| match value {
-            None => format!("attribute_not_exists(#{name})"),
-            Some(value) => {
-                values.insert(format!(":{name}Was"), value);
-                format!("#{name} = :{name}Was")
-            }
+        let was = from.map(|from| (":was".to_owned(), number(from)));
+        let condition = match from {
+            None => "attribute_not_exists(#checkpoint)",
+            Some(_) => "#checkpoint = :was",
         };
-        let at = is("checkpoint", from.checkpoint.map(number));
-        let within = is("part", from.part.as_ref().map(text));
         Update::builder()
             .table_name(self.table.name())
             .set_key(Some(key(reader)))
-            .update_expression(format!("SET #checkpoint = :to, #at = :at{part}"))
-            .condition_expression(format!("{at} AND {within}"))
+            .update_expression("SET #checkpoint = :to, #at = :at")
+            .condition_expression(condition)
             .expression_attribute_names("#checkpoint", CHECKPOINT)
             .expression_attribute_names("#at", UPDATED_AT)
-            .expression_attribute_names("#part", PART)
-            .set_expression_attribute_values(Some(values))
+            .set_expression_attribute_values(Some(values.into_iter().chain(was).collect()))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .build()
             .expect("table, key and expression are set")
@@ -213,12 +180,6 @@ impl Checkpoints {
 pub(crate) fn key(reader: &str) -> Item {
     let view = text(format!("{READER}{reader}"));
     Item::from([(VIEW.to_owned(), view), (ID.to_owned(), text(READER_ID))])
-}
-
-fn reached(item: Option<&Item>) -> Result<Reached, FeedError> {
-    let Some(item) = item else { return Ok(Reached::default()) };
-    let part = item.get(PART).and_then(|part| part.as_s().ok()).cloned();
-    Ok(Reached { checkpoint: Some(checkpoint_of(item)?), part })
 }
 
 pub(crate) fn text_of(item: &Item, name: &str) -> String {

@@ -53,7 +53,7 @@ pub mod attributes {
 pub use checkpoint::{
     Checkpoint, CheckpointError, EPOCH_ENTRIES_MAX, EpochEntries, EpochEntriesError,
 };
-pub use checkpoints::{Checkpoints, Reached};
+pub use checkpoints::Checkpoints;
 pub use entry::Entry;
 pub use error::{FeedError, IndexError};
 pub use filter::Filter;

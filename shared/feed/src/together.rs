@@ -173,9 +173,9 @@ impl Checkpoints {
     /// # Errors
     /// A request that fails for good or too often.
     pub async fn leave_here(&self, reader: &str) -> Result<Vec<TransactWriteItem>, FeedError> {
-        let (together, own) = (self.together().await?, self.reached(reader).await?);
-        let here = together.beyond(reader, own.checkpoint);
-        let here = here.map(|here| self.action(reader, &own, &here.into()));
+        let (together, own) = (self.together().await?, self.load(reader).await?);
+        let here = together.beyond(reader, own);
+        let here = here.map(|here| self.action(reader, own, here));
         Ok([self.leave(reader)].into_iter().chain(here).collect())
     }
 

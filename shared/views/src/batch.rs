@@ -1,10 +1,10 @@
-//! Batches: how many events go into one transaction, and how they change the rows.
+//! Batches: how many events are applied before the checkpoint moves, and how they change the rows.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_core::{Catalogs, Current, CurrentError, chain};
-use ringfence_feed::{Checkpoint, Entry, FeedError, Reached, held_bytes};
+use ringfence_feed::{Checkpoint, Entry, FeedError, held_bytes};
 
 use crate::error::ViewError;
 use crate::fold::{self, Folding, RowError};
@@ -13,21 +13,19 @@ use crate::view::Definition;
 
 /// Actions in one transaction.
 pub const ACTIONS_MAX: usize = 100;
-/// Rows in one transaction, besides the checkpoint, the count of parked rows, and the item of the views that move
-/// together. An event that touches more rows changes them in several transactions. Each transaction but the last keeps
-/// the id of its last row beside the checkpoint, so that the event counts once in each row, even if the run breaks off
-/// between them.
+/// Rows that one transaction removes or parks, besides the checkpoint, the count of parked rows, and the item of the
+/// views that move together.
 pub const ROWS_MAX: usize = ACTIONS_MAX - 3;
-/// Events in one transaction that touch rows.
-pub const EVENTS_MAX: usize = 200;
 /// Bytes of memory for the events of a batch, and as many for its rows as they were: all views run at
-/// the same time in one function. The first event and one of its rows are held whatever their size.
+/// the same time in one function. The first event and the rows of one answer are held whatever their size.
 pub const HELD_BYTES_MAX: usize = 8_000_000;
-/// Bytes of rows in one transaction: DynamoDB's 4 MB, less the rest of the items.
-pub const BATCH_BYTES_MAX: usize = 3_500_000;
-/// After this many events that touch no row, the checkpoint is written all the same. So they are not all read again
-/// after a crash.
+/// After this many events the checkpoint is written. So they are not all read again after a crash.
 pub(crate) const ENTRIES_MAX: usize = 1_000;
+/// The rows that the events of the first batch touch, each event counted by itself; twice as many in each further batch.
+/// A run that breaks off reads the rows of its batch again. So one that a table throttles has small batches.
+const TOUCHES_FIRST: usize = 100;
+/// And at most so many.
+const TOUCHES_MAX: usize = 2_000;
 
 /// An entry of the index and the rows that it touches.
 #[derive(Debug)]
@@ -126,11 +124,6 @@ impl Touched {
         self.unread.as_ref()
     }
 
-    /// Whether it is the entry after a checkpoint. A checkpoint within an entry lies right before it.
-    fn follows(&self, checkpoint: Option<Checkpoint>) -> bool {
-        self.checkpoint.previous() == checkpoint
-    }
-
     /// One of its rows after the event.
     pub(crate) fn fold(&self, view: &Definition, id: &str, row: Folding) -> Folding {
         let Some(event) = &self.event else { return row };
@@ -144,65 +137,39 @@ impl Touched {
 /// Entries that are read and not yet written.
 #[derive(Debug)]
 pub(crate) struct Batch {
-    /// How far the view has come, as it is stored: it names the last row of the first event that is
-    /// written.
-    pub(crate) from: Reached,
-    touched: VecDeque<Touched>,
-    /// How many rows of the first event are written already, in the order of their ids.
-    written: usize,
+    /// How far the view has come, as it is stored.
+    pub(crate) from: Option<Checkpoint>,
+    /// When that was known, in milliseconds by the machine's clock.
+    pub(crate) from_ms: u64,
+    touched: Vec<Touched>,
+    touches_max: usize,
     /// How many entries were read, whether or not they touch rows.
     entries: usize,
     /// The checkpoint after the last entry.
     end: Option<Checkpoint>,
 }
 
-/// The part of a batch that goes into one transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
-    /// This many of its first events, with all of their rows.
-    Events(usize),
-    /// Only the first event, with this many of its rows that are not written yet.
-    Rows(usize),
-}
-
-/// The beginning of a batch, folded.
-#[derive(Debug)]
-pub(crate) struct Folded {
-    pub(crate) cut: Cut,
-    /// How far the view comes.
-    pub(crate) to: Reached,
-    /// The checkpoint that the rows show then. If an event takes several transactions, its rows show it before the
-    /// view's checkpoint does.
-    pub(crate) as_of: Checkpoint,
-    pub(crate) writes: Vec<Write>,
-}
-
 impl Batch {
-    pub(crate) fn behind(from: Reached) -> Self {
-        Self { from, touched: VecDeque::new(), written: 0, entries: 0, end: None }
+    pub(crate) fn behind(from: Option<Checkpoint>, from_ms: u64) -> Self {
+        let (touched, touches_max) = (Vec::new(), TOUCHES_FIRST);
+        Self { from, from_ms, touched, touches_max, entries: 0, end: None }
     }
 
     pub(crate) fn fits(&self, next: &Touched) -> bool {
-        let rows = || self.rows(self.touched.len()).chain(next.rows.iter().map(String::as_str));
-        let held = || self.touched.iter().map(|touched| touched.held).sum::<usize>() + next.held;
+        let sum = |of: fn(&Touched) -> usize| self.touched.iter().map(of).sum::<usize>() + of(next);
         self.entries < ENTRIES_MAX
             && next.unread.is_none()
             && (next.rows.is_empty()
                 || self.touched.is_empty()
-                || self.touched.len() < EVENTS_MAX
-                    && held() <= HELD_BYTES_MAX
-                    && rows().collect::<BTreeSet<_>>().len() <= ROWS_MAX)
+                || sum(|touched| touched.held) <= HELD_BYTES_MAX
+                    && sum(|touched| touched.rows.len()) <= self.touches_max)
     }
 
     pub(crate) fn push(&mut self, next: Touched) {
-        // The part is of the entry after the stored checkpoint, whichever rows that entry touches by now.
-        let part = self.from.part.as_ref().filter(|_| next.follows(self.from.checkpoint));
-        let written = part.map_or(0, |last| next.rows.iter().take_while(|id| *id <= last).count());
         self.entries += 1;
         self.end = Some(next.checkpoint);
-        if next.rows.len() > written {
-            self.written = self.written.max(written);
-            self.touched.push_back(next);
+        if !next.rows.is_empty() {
+            self.touched.push(next);
         }
     }
 
@@ -216,155 +183,56 @@ impl Batch {
         self.entries
     }
 
-    /// The largest cut that the limit of rows allows.
-    pub(crate) fn cut(&self) -> Cut {
-        match self.rows_left() {
-            left if left > ROWS_MAX || self.written > 0 => Cut::Rows(left.min(ROWS_MAX)),
-            _ => Cut::Events(self.touched.len()),
-        }
+    /// How many of them touch rows.
+    pub(crate) fn events(&self) -> usize {
+        self.touched.len()
     }
 
-    /// Half of a cut; `None` if it is a single row.
-    pub(crate) fn halved(&self, cut: Cut) -> Option<Cut> {
-        match cut {
-            Cut::Events(1) => self.halved(Cut::Rows(self.rows_left())),
-            Cut::Events(events) => Some(Cut::Events(events / 2)),
-            Cut::Rows(1) => None,
-            Cut::Rows(rows) => Some(Cut::Rows(rows / 2)),
-        }
-    }
-
-    /// The rows of a cut.
-    pub(crate) fn ids(&self, cut: Cut) -> BTreeSet<&str> {
-        match cut {
-            Cut::Events(events) => self.rows(events).collect(),
-            Cut::Rows(rows) => self.rows(1).skip(self.written).take(rows).collect(),
-        }
-    }
-
-    fn rows(&self, events: usize) -> impl Iterator<Item = &str> {
+    /// The rows of the first events.
+    pub(crate) fn ids(&self, events: usize) -> BTreeSet<&str> {
         let touched = self.touched.iter().take(events);
-        touched.flat_map(|touched| &touched.rows).map(String::as_str)
+        touched.flat_map(|touched| &touched.rows).map(String::as_str).collect()
     }
 
-    /// The rows of the first event that are not written yet.
-    fn rows_left(&self) -> usize {
-        self.touched.front().map_or(0, |first| first.rows.len() - self.written)
-    }
-
-    /// The checkpoint to write, if no event of the batch touches a row.
-    pub(crate) fn idle(&self) -> Option<Checkpoint> {
-        self.end.filter(|_| self.touched.is_empty())
-    }
-
-    /// Whether all of it is written.
-    pub(crate) fn is_done(&self) -> bool {
-        self.end.is_none()
-    }
-
-    /// Notes that a cut is written, and how far the view has come.
-    pub(crate) fn wrote(&mut self, cut: Cut, to: Reached) {
-        match cut {
-            Cut::Rows(rows) if rows < self.rows_left() => self.written += rows,
-            Cut::Rows(_) => self.passed(1),
-            Cut::Events(events) => self.passed(events),
+    /// How far the view is after the first events; `None` if nothing is left to write.
+    pub(crate) fn to(&self, events: usize) -> Option<Checkpoint> {
+        match self.touched.get(events) {
+            None => self.end,
+            Some(_) => self.touched[..events].last().map(Touched::checkpoint),
         }
-        if self.end == to.checkpoint {
-            (self.entries, self.end) = (0, None);
-        }
-        self.from = to;
     }
 
-    fn passed(&mut self, events: usize) {
+    /// Notes that the first events are written, which reach up to this checkpoint.
+    pub(crate) fn wrote(&mut self, events: usize, to: Checkpoint) {
         self.touched.drain(..events);
-        self.written = 0;
+        if self.end == Some(to) {
+            (self.entries, self.end) = (0, None);
+            self.touches_max = TOUCHES_MAX.min(2 * self.touches_max);
+        }
     }
 
-    /// How far the view is after a cut: right before the first event, as long as some of its rows are
-    /// left, with the last row that is written.
-    fn behind_cut(&self, cut: Cut) -> Reached {
-        let events = match cut {
-            Cut::Rows(rows) if rows < self.rows_left() => {
-                let checkpoint = self.touched[0].checkpoint.previous();
-                return Reached {
-                    checkpoint,
-                    part: self.ids(cut).last().map(|id| (*id).to_owned()),
-                };
-            }
-            Cut::Rows(_) => 1,
-            Cut::Events(events) => events,
-        };
-        let all = events == self.touched.len();
-        self.end.filter(|_| all).unwrap_or(self.touched[events - 1].checkpoint).into()
-    }
-
-    /// Folds as much of the cut as can be written at once: all of it, or half, or half of that. A row that
-    /// can't be folded or stored is parked.
-    pub(crate) fn fold(
+    /// The rows after those of the first events that each does not show yet. A row that can't be folded or stored is
+    /// parked.
+    pub(crate) fn writes(
         &self,
         view: &Definition,
-        mut cut: Cut,
-        stored: &BTreeMap<String, Stored>,
-    ) -> Folded {
-        loop {
-            let writes = self.writes(view, cut, stored);
-            let bytes = writes.iter().map(Write::bytes).sum::<usize>();
-            match self.halved(cut) {
-                Some(half) if bytes > BATCH_BYTES_MAX => cut = half,
-                _ => {
-                    let to = self.behind_cut(cut);
-                    let as_of = to.checkpoint.max(Some(self.touched[0].checkpoint));
-                    let as_of = as_of.unwrap_or_default();
-                    return Folded { cut, to, as_of, writes };
-                }
-            }
-        }
-    }
-
-    fn writes(&self, view: &Definition, cut: Cut, stored: &BTreeMap<String, Stored>) -> Vec<Write> {
-        let ids = self.ids(cut);
-        let events = if let Cut::Events(events) = cut { events } else { 1 };
+        events: usize,
+        stored: BTreeMap<&str, Option<Stored>>,
+    ) -> Vec<Write> {
         let mut rows: BTreeMap<&str, Folding> = BTreeMap::new();
         for touched in self.touched.iter().take(events) {
-            for id in touched.rows.iter().filter(|id| ids.contains(id.as_str())) {
-                let row = rows.remove(id.as_str());
-                let row = row.unwrap_or_else(|| Folding::of(stored.get(id)));
+            for (id, stored) in touched.rows.iter().filter_map(|id| stored.get_key_value(&**id)) {
+                if stored.as_ref().is_some_and(|stored| stored.was.as_of >= touched.checkpoint) {
+                    continue;
+                }
+                let row = rows.remove(id).unwrap_or_else(|| Folding::of(stored.as_ref()));
                 rows.insert(id, touched.fold(view, id, row));
             }
         }
         let write = |(id, row): (&str, Folding)| {
-            let was = stored.get(id).map(|stored| stored.was.clone());
+            let was = stored[id].as_ref().map(|stored| stored.was.clone());
             Write { id: id.to_owned(), was, becomes: row.end(id), retried: None }
         };
         rows.into_iter().map(write).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn touched(checkpoint: i64, rows: &[&str]) -> Touched {
-        let checkpoint = checkpoint.try_into().expect("it is not negative");
-        let rows = rows.iter().map(|row| (*row).to_owned()).collect();
-        Touched { checkpoint, event: None, rows, unnamed: BTreeMap::new(), unread: None, held: 0 }
-    }
-
-    /// A part is of the entry after the stored checkpoint. A view that has changed may touch fewer of its rows.
-    #[test]
-    fn a_part_counts_for_the_entry_after_the_checkpoint_and_for_no_later_one() {
-        let at = |checkpoint: i64| Checkpoint::try_from(checkpoint).expect("it is not negative");
-        for (first, left) in [
-            (&["a", "b", "c"][..], vec!["c"]),
-            (&["a"], vec!["a", "b", "d"]),
-            (&[], vec!["a", "b", "d"]),
-        ] {
-            let part = Some("b".to_owned());
-            let mut batch = Batch::behind(Reached { checkpoint: Some(at(1)), part });
-            batch.push(touched(2, first));
-            batch.push(touched(3, &["a", "b", "d"]));
-            let ids = batch.ids(batch.cut());
-            assert_eq!(ids, left.into_iter().collect(), "{first:?}");
-        }
     }
 }

@@ -8,7 +8,9 @@ use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put};
 use ringfence_aws::{Clock, Failure, GaveUp, Item, Meter, Retry, Table};
 use serde_json::Value;
 
-use crate::row::{Content, DUE_AT, DUE_IN, ID, VIEW, ViewTable, due_in, failed, key, partition};
+use crate::row::{
+    Content, DUE_AT, DUE_IN, ID, Stored, VIEW, ViewTable, decode, due_in, failed, key, partition,
+};
 use crate::{Definition, Generation, ViewError};
 
 /// The index of the view table that has the rows with a time.
@@ -148,12 +150,16 @@ impl DueReader {
         live: Generation,
         ids: &BTreeSet<&str>,
     ) -> Result<BTreeMap<String, Value>, ViewError> {
-        let rows = self.table.rows(&partition(due.name, live), ids, usize::MAX).await?;
-        let shown = rows.unwrap_or_default().into_iter().filter_map(|(id, stored)| {
-            let Content::Row(row) = stored.content else { return None };
-            Some((id, row))
-        });
-        Ok(shown.collect())
+        let partition = partition(due.name, live);
+        let keys = ids.iter().map(|id| key(&partition, id)).collect();
+        let items = self.table.0.get_all(Retry::default(), keys, true).await;
+        let mut shown = BTreeMap::new();
+        for item in items.map_err(failed("reading rows"))? {
+            if let (id, Stored { content: Some(Content::Row(row)), .. }) = decode(item)? {
+                shown.insert(id, row);
+            }
+        }
+        Ok(shown)
     }
 
     /// The notes, by the ids of their rows.

@@ -40,16 +40,16 @@ enum State {
     /// An event could not be folded.
     Failed(RowError),
     /// It was parked before. A retry folds it from the first event on.
-    Parked,
+    Parked(Parked),
 }
 
 impl Folding {
     /// A row as it is stored.
     pub(crate) fn of(stored: Option<&Stored>) -> Self {
-        let state = match stored.map(|stored| &stored.content) {
+        let state = match stored.and_then(|stored| stored.content.as_ref()) {
             None => State::Row(None),
             Some(Content::Row(row)) => State::Row(Some(row.clone())),
-            Some(Content::Parked(_)) => State::Parked,
+            Some(Content::Parked(parked)) => State::Parked(parked.clone()),
         };
         Self { state, newest: String::new() }
     }
@@ -74,7 +74,7 @@ impl Folding {
     pub(crate) fn end(self, id: &str) -> Becomes {
         let stored = match self.state {
             State::Row(None) => return Becomes::Nothing,
-            State::Parked => return Becomes::AsItWas,
+            State::Parked(parked) => return Becomes::StillParked(parked),
             State::Row(Some(row)) => encode(id, &row),
             State::Failed(error) => Err(error),
         };

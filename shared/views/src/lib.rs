@@ -1,8 +1,8 @@
 //! Read models: rows folded from the index.
 //!
 //! A [`View`] is pure: it says which rows an event touches, and how each row changes. The [`Projector`] reads the index
-//! from the view's checkpoint, folds, and writes rows and checkpoint in one transaction. So every event has its effect
-//! once, even if events are repeated and several projectors run. A [`ViewReader`] serves the rows, and can wait until
+//! from the view's checkpoint, folds, and writes the rows one by one and then the checkpoint. Each row says how far it is
+//! folded. So every event has its effect once, even if events are repeated and several projectors run. A [`ViewReader`] serves the rows, and can wait until
 //! they show an event.
 //!
 //! [`fold`] folds events into rows in memory, for programs that have events and no tables.
@@ -46,6 +46,7 @@ mod standing;
 mod together;
 mod unread;
 mod view;
+mod write;
 
 /// The names of the view table's attributes, and of its index.
 pub mod attributes {
@@ -53,7 +54,7 @@ pub mod attributes {
     pub use crate::row::{AS_OF, DUE_AT, DUE_IN, EXPIRES_AT, ID, PARKED, ROW, VIEW};
 }
 
-pub use batch::{ACTIONS_MAX, BATCH_BYTES_MAX, EVENTS_MAX, HELD_BYTES_MAX, ROWS_MAX};
+pub use batch::{ACTIONS_MAX, HELD_BYTES_MAX, ROWS_MAX};
 pub use due::{DUE_LATE_MS, DUE_PAGE_MAX, DueNote, DuePage, DuePlace, DueReader, DueStanding};
 pub use error::ViewError;
 pub use generation::Generation;

@@ -12,7 +12,8 @@ use crate::batch::Touched;
 use crate::fold::Folding;
 use crate::project::{Projector, retired};
 use crate::row::{
-    Becomes, Content, PARKED, Parked, VIEW, ViewTable, Was, Write, decode, failed, key, partition,
+    Becomes, Content, PARKED, Parked, TOMBSTONE_MS, VIEW, ViewTable, Was, Write, decode, failed,
+    key, partition,
 };
 use crate::{Definition, Generation, ViewError};
 
@@ -99,24 +100,23 @@ impl Projector {
         let mut at = Checkpoint::START;
         let mut attempts = Retry::default().start();
         while !rows.is_empty() {
-            let reached = self.checkpoints.reached(&reader).await?;
-            let to = reached.checkpoint.unwrap_or_default();
+            let reached = self.checkpoints.load(&reader).await?;
+            let to = reached.unwrap_or_default();
             if to == retired() {
                 // Another generation is served now, with other rows.
                 return Ok(());
-            }
-            if reached.part.is_some() {
-                // An event is being written in several transactions. One of them may have skipped a parked row of the
-                // event already, so this row waits until the event is done.
-                again(&mut attempts, view).await?;
-                continue;
             }
             self.fold_parked(view, &mut rows, at, to, report).await?;
             at = to;
             while let Some((id, row)) = rows.first_key_value() {
                 let stored = self.table.item(&reader, id, true).await?.map(decode).transpose()?;
                 let (was, content) = stored.map(|(_, row)| (row.was, row.content)).unzip();
-                let was_parked = matches!(content, Some(Content::Parked(_)));
+                let was_parked = matches!(content, Some(Some(Content::Parked(_))));
+                if was.as_ref().is_some_and(|was: &Was| was.as_of > to) {
+                    // The row shows an event that the view has not reached.
+                    again(&mut attempts, view).await?;
+                    break;
+                }
                 let becomes = row.clone().end(id);
                 match becomes {
                     // Another retry has shown it.
@@ -128,10 +128,11 @@ impl Projector {
                         let is_parked = matches!(becomes, Becomes::Parked(_));
                         let (id, token) = (id.clone(), self.clock.uuid().to_string());
                         let write = Write { id, was, becomes, retried: Some(token.clone()) };
+                        let goes_ms = Some(self.clock.now_ms() + TOMBSTONE_MS);
                         let mut actions = vec![
                             // No projector has gone on meanwhile.
-                            self.checkpoints.action(&reader, &reached, &to.into()),
-                            write.action(self.table.0.name(), &reader, to, view.shards),
+                            self.checkpoints.action(&reader, reached, to),
+                            write.action(self.table.0.name(), &reader, to, view.shards, goes_ms),
                         ];
                         let more = i64::from(is_parked) - i64::from(was_parked);
                         if more != 0 {
@@ -141,7 +142,7 @@ impl Projector {
                             actions.push(self.checkpoints.leave(&reader));
                         }
                         if !self.table.transact("folding a row again", actions, &token).await? {
-                            if self.checkpoints.reached(&reader).await? != reached {
+                            if self.checkpoints.load(&reader).await? != reached {
                                 break;
                             }
                             again(&mut attempts, view).await?;
@@ -218,7 +219,7 @@ impl ViewTable {
             let page = Retry::default().run(query).await.map_err(failed("listing parked rows"))?;
             for item in page.items.unwrap_or_default() {
                 let (id, stored) = decode(item)?;
-                if let Content::Parked(why) = stored.content {
+                if let Some(Content::Parked(why)) = stored.content {
                     parked.push((id, stored.was, why));
                 }
                 if parked.len() == most {

@@ -1,18 +1,17 @@
 //! Projects the index into the rows of one generation.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use futures::StreamExt;
 use ringfence_aws::{Clock, Meter, Retry, Table};
 use ringfence_core::Catalogs;
-use ringfence_feed::{Checkpoint, Checkpoints, Entry, FeedError, Index, Reached, Until};
+use ringfence_feed::{Checkpoint, Checkpoints, Entry, Index, Until};
 use ringfence_lambda::Links;
 
-use crate::batch::{Batch, Cut, ENTRIES_MAX, Folded, HELD_BYTES_MAX, Touched};
+use crate::batch::{Batch, ENTRIES_MAX, Touched};
 use crate::lanes::{LaneReader, Lanes, Notify};
-use crate::row::{Becomes, Stored, ViewTable, Write, partition};
+use crate::row::{ViewTable, partition};
 use crate::{Definition, Generation, Parked, Registered, ViewError};
 
 /// The checkpoint of a generation that is no longer served. It lies after every event and never moves, so a projector
@@ -21,8 +20,8 @@ pub(crate) fn retired() -> Checkpoint {
     Checkpoint::try_from(i64::MAX).expect("it is not negative")
 }
 
-/// Folds views from the index. Any number may run at once, each on any view: the checkpoint moves
-/// with the rows, under the condition that it is as it was read.
+/// Folds views from the index. Any number may run at once, each on any view: the checkpoint moves after the rows, and
+/// both change only if they are as they were read.
 #[derive(Clone, Debug)]
 pub struct Projector {
     pub(crate) index: Index,
@@ -44,7 +43,7 @@ pub struct Ran {
     pub present: bool,
     /// Events read, whether or not they touch a row.
     pub events: u64,
-    /// Rows written or deleted, each transaction counted.
+    /// Rows written or deleted, each time counted.
     pub rows: u64,
     /// Batches written.
     pub batches: u64,
@@ -64,13 +63,11 @@ pub struct Ran {
 pub(crate) struct Work<'a> {
     pub(crate) view: &'a Definition,
     pub(crate) generation: Generation,
-    /// Whether rows may be parked. A view with parked rows does not move together with others.
-    pub(crate) parks: bool,
+    /// Whether the view goes alone. If it moves together with others, it parks no row, and its own checkpoint moves only
+    /// if a row is removed.
+    pub(crate) alone: bool,
     pub(crate) report: &'a (dyn Fn(&Ran) + Send + Sync),
 }
-
-/// The most parked rows that a run names.
-const EXAMPLES_MAX: usize = 10;
 
 enum Followed {
     Present,
@@ -161,7 +158,7 @@ impl Projector {
         time: Duration,
         ran: &mut Ran,
     ) -> Result<(), ViewError> {
-        let work = Work { view, generation, parks: true, report: &|_| {} };
+        let work = Work { view, generation, alone: true, report: &|_| {} };
         // A request that is cut off may have taken effect: the checkpoint shows it.
         tokio::time::timeout(time, self.follow(&work, ran)).await.unwrap_or(Ok(()))
     }
@@ -169,18 +166,17 @@ impl Projector {
     pub(crate) async fn follow(&self, work: &Work<'_>, ran: &mut Ran) -> Result<(), ViewError> {
         let reader = partition(work.view.name, work.generation);
         let mut attempts = Retry::default().start();
-        let mut at = Reached::from(ran.checkpoint);
+        let mut at = ran.checkpoint;
         loop {
-            let from = self.checkpoints.reached(&reader).await?;
-            if from.checkpoint == Some(retired()) {
+            let from = self.checkpoints.load(&reader).await?;
+            if from == Some(retired()) {
                 ran.present = true;
                 return Ok(());
             }
             // If the checkpoint has not moved, no projector can have overtaken this one.
             let moved = from != at;
             let batches = ran.batches;
-            ran.checkpoint = from.checkpoint;
-            at = from.clone();
+            (ran.checkpoint, at) = (from, from);
             match self.follow_from(work, &reader, from, ran).await? {
                 Followed::Present => {
                     ran.present = true;
@@ -203,12 +199,11 @@ impl Projector {
         &self,
         work: &Work<'_>,
         reader: &str,
-        from: Reached,
+        from: Option<Checkpoint>,
         ran: &mut Ran,
     ) -> Result<Followed, ViewError> {
-        let start = from.checkpoint.unwrap_or(Checkpoint::START);
-        let mut feed = self.index.read(start, Until::Present);
-        let mut batch = Batch::behind(from);
+        let mut feed = self.index.read(from.unwrap_or_default(), Until::Present);
+        let mut batch = Batch::behind(from, self.clock.machine_ms());
         loop {
             let next = match feed.next().await {
                 None => Ok(None),
@@ -232,75 +227,6 @@ impl Projector {
                         return Ok(Followed::Overtaken);
                     }
                 }
-            }
-        }
-    }
-
-    /// Writes a batch, in as many transactions as it needs. Returns false if another projector was first, or a row would
-    /// have to be parked that may not.
-    pub(crate) async fn write(
-        &self,
-        work: &Work<'_>,
-        reader: &str,
-        batch: &mut Batch,
-        ran: &mut Ran,
-    ) -> Result<bool, ViewError> {
-        ran.events += batch.entries() as u64;
-        while !batch.is_done() {
-            if let Some(to) = batch.idle() {
-                match self.checkpoints.advance(reader, batch.from.clone(), to).await {
-                    Err(FeedError::Moved { .. }) => return Ok(false),
-                    moved => moved?,
-                }
-                batch.wrote(Cut::Events(0), to.into());
-            } else {
-                let (cut, stored) = self.stored(reader, batch).await?;
-                let Folded { cut, to, as_of, writes } = batch.fold(work.view, cut, &stored);
-                let rows = writes.iter().filter(|write| write.becomes != Becomes::AsItWas).count();
-                let parked: Vec<_> = writes.iter().filter_map(Write::parked).collect();
-                let mut actions = vec![self.checkpoints.action(reader, &batch.from, &to)];
-                if !parked.is_empty() {
-                    if !work.parks {
-                        return Ok(false);
-                    }
-                    let (view, more) =
-                        (work.view.name, parked.len().try_into().unwrap_or(i64::MAX));
-                    actions.push(self.table.count_parked(view, work.generation, more));
-                    actions.push(self.checkpoints.leave(reader));
-                }
-                let (table, shards) = (self.table.0.name(), work.view.shards);
-                let writes = writes.into_iter();
-                actions.extend(writes.map(|write| write.action(table, reader, as_of, shards)));
-                let token = self.clock.uuid().to_string();
-                if !self.table.transact("writing a batch of rows", actions, &token).await? {
-                    return Ok(false);
-                }
-                batch.wrote(cut, to);
-                ran.rows += rows as u64;
-                ran.parked += parked.len() as u64;
-                ran.examples.extend(parked);
-                ran.examples.truncate(EXAMPLES_MAX);
-            }
-            ran.checkpoint = batch.from.checkpoint;
-            ran.batches += 1;
-            (work.report)(ran);
-        }
-        Ok(true)
-    }
-
-    /// The largest cut of a batch whose rows can be held at once, and these rows.
-    async fn stored(
-        &self,
-        reader: &str,
-        batch: &Batch,
-    ) -> Result<(Cut, BTreeMap<String, Stored>), ViewError> {
-        let mut cut = batch.cut();
-        loop {
-            let half = batch.halved(cut);
-            let bytes_max = if half.is_some() { HELD_BYTES_MAX } else { usize::MAX };
-            match (self.table.rows(reader, &batch.ids(cut), bytes_max).await?, half) {
-                (None, Some(half)) => cut = half,
-                (stored, _) => return Ok((cut, stored.unwrap_or_default())),
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use ringfence_aws::{Clock, Item, Retry, Table};
+use ringfence_aws::{Clock, Retry, Table};
 use ringfence_core::BoundaryId;
 use ringfence_feed::{Checkpoint, Checkpoints, Entry, Index};
 
@@ -110,11 +110,9 @@ impl<T> ViewRead<T> {
     }
 }
 
-/// The row of an item.
-fn shown(item: Option<Item>) -> Result<Option<Shown>, ViewError> {
-    let Some(item) = item else { return Ok(None) };
-    let (id, Stored { content, was }) = decode(item)?;
-    Ok(Some(Shown { id, content, as_of: was.as_of }))
+/// The row; `None` of a tombstone.
+fn shown((id, Stored { content, was }): (String, Stored)) -> Option<Shown> {
+    Some(Shown { id, content: content?, as_of: was.as_of })
 }
 
 /// The generation to read.
@@ -190,20 +188,21 @@ impl ViewReader {
         };
         loop {
             let rows = partition(view, live.generation);
-            let mut found = shown(self.table.item(&rows, id, wait.is_some()).await?)?;
-            let older = |until| found.as_ref().is_none_or(|found| found.as_of < until);
+            let item = self.table.item(&rows, id, wait.is_some()).await?;
+            let mut found = item.map(decode).transpose()?;
+            let older = |until| found.as_ref().is_none_or(|(_, found)| found.was.as_of < until);
             let mut served = found.is_some();
             if waited.as_ref().is_some_and(|waited| older(waited.until)) {
-                // Either the event does not touch the row, or the row is not visible yet though the checkpoint of its
-                // transaction is. One transaction reads both as of one moment.
+                // Either the event does not touch the row, or it removes or parks the row, and that is not visible yet
+                // though the checkpoint of the same transaction is. One transaction reads both as of one moment.
                 let keys = [key(&rows, id), Checkpoints::key(&rows)];
                 let [row, checkpoint] = self.table.snapshot(keys).await?;
                 let at = checkpoint.as_ref().map(Checkpoints::decode).transpose()?;
                 served = at != Some(retired());
-                found = shown(row)?;
+                found = row.map(decode).transpose()?;
             }
             if served {
-                return Ok(ViewRead::Found(found.map(|row| live.show(row))));
+                return Ok(ViewRead::Found(found.and_then(shown).map(|row| live.show(row))));
             }
             match self.still_served(view, live).await? {
                 None if waited.is_none() => return Ok(ViewRead::Found(None)),
@@ -228,24 +227,46 @@ impl ViewReader {
         };
         loop {
             let rows = partition(view, live.generation);
-            let query = || {
-                self.table
-                    .0
-                    .query(|query| of_list(query, &rows, page).consistent_read(wait.is_some()))
-            };
-            let found = Retry::default().run(query).await.map_err(failed("listing rows"))?;
+            let (found, next) = self.rows(&rows, page, wait.is_some()).await?;
             if let Some(now) = self.still_served(view, live).await? {
                 live = now;
                 continue;
             }
-            let items = found.items.unwrap_or_default();
-            let rows = items.into_iter().filter_map(|item| shown(Some(item)).transpose());
-            let rows = rows.map(|row| row.map(|row| live.show(row)));
-            let rows = rows.collect::<Result<_, ViewError>>()?;
-            let last = found.last_evaluated_key;
-            let next = last.and_then(|mut key| key.remove(ID)?.as_s().ok().cloned());
+            let rows = found.into_iter().map(|row| live.show(row)).collect();
             let as_of = waited.map(|waited| waited.at);
             return Ok(ViewRead::Found(Listed { rows, next, as_of }));
+        }
+    }
+
+    /// The rows of a page, and the id after which the next page goes on. Tombstones are passed over: each query reads
+    /// twice as many items as the one before.
+    async fn rows(
+        &self,
+        rows: &str,
+        page: &ListPage,
+        strong: bool,
+    ) -> Result<(Vec<Shown>, Option<String>), ViewError> {
+        let (most, mut page, mut found) = (usize::from(page.limit), page.clone(), Vec::new());
+        loop {
+            let query =
+                || self.table.0.query(|query| of_list(query, rows, &page).consistent_read(strong));
+            let read = Retry::default().run(query).await.map_err(failed("listing rows"))?;
+            let items = read.items.unwrap_or_default();
+            let is_full = items.len() < usize::from(page.limit);
+            for item in items {
+                found.extend(shown(decode(item)?));
+            }
+            let last = read.last_evaluated_key;
+            let mut next = last.and_then(|mut key| key.remove(ID)?.as_s().ok().cloned());
+            if found.len() > most {
+                found.truncate(most);
+                next = found.last().map(|row| row.id.clone());
+            }
+            // A query ends at 1 MB, and so does the page.
+            if next.is_none() || found.len() == most || is_full {
+                return Ok((found, next));
+            }
+            (page.after, page.limit) = (next, page.limit.saturating_mul(2));
         }
     }
 

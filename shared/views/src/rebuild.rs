@@ -43,6 +43,10 @@ impl Projector {
                 }
                 Registered { live, building: None, .. } if begun.is_some() => return Ok(live),
                 Registered { live, building: None, .. } => {
+                    // A projector that had not noticed the flip may have put rows after they were deleted.
+                    for old in (1..live.0).map(Generation) {
+                        while self.table.delete_some(&partition(view.name, old)).await? > 0 {}
+                    }
                     let mut actions = vec![self.table.begin(view.name, live)];
                     actions.extend(self.checkpoints.leave_here(&partition(view.name, live)).await?);
                     let token = self.clock.uuid().to_string();
@@ -58,7 +62,7 @@ impl Projector {
                             report(Step::Built(next, checkpoint));
                         }
                     };
-                    let work = Work { view, generation: next, parks: true, report: &built };
+                    let work = Work { view, generation: next, alone: true, report: &built };
                     self.follow(&work, &mut Ran::default()).await?;
                     if self.flip(view, live, next).await? {
                         report(Step::Flipped(next));
@@ -84,11 +88,11 @@ impl Projector {
                 continue;
             }
             let reader = partition(view.name, half);
-            let at = self.checkpoints.reached(&reader).await?;
+            let at = self.checkpoints.load(&reader).await?;
             // A projector that still builds it can't write rows any more.
             let actions = vec![
                 self.table.begin_after(view.name, half),
-                self.checkpoints.action(&reader, &at, &retired().into()),
+                self.checkpoints.action(&reader, at, retired()),
             ];
             let token = self.clock.uuid().to_string();
             if self.table.transact("giving up a generation", actions, &token).await? {
@@ -107,17 +111,18 @@ impl Projector {
         next: Generation,
     ) -> Result<bool, ViewError> {
         let (old, new) = (partition(view.name, live), partition(view.name, next));
-        let served = self.checkpoints.reached(&old).await?;
-        let built = self.checkpoints.reached(&new).await?.checkpoint;
-        // A part of the next event's rows is written, so they show more than the checkpoint says.
-        if built < served.checkpoint || (built == served.checkpoint && served.part.is_some()) {
+        let served = self.checkpoints.load(&old).await?;
+        let built = self.checkpoints.load(&new).await?;
+        // Rows of the old generation may show events that its checkpoint has not reached. So the new one shows all events
+        // that there are.
+        if built < served || self.next_ms(built).await?.is_some() {
             return Ok(false);
         }
         // The new generation's checkpoint may grow meanwhile; it never goes back.
         let since = built.unwrap_or_default();
         let actions = vec![
             self.table.flip(view.name, (live, next), since),
-            self.checkpoints.action(&old, &served, &retired().into()),
+            self.checkpoints.action(&old, served, retired()),
         ];
         let token = self.clock.uuid().to_string();
         self.table.transact("changing over to a new generation", actions, &token).await

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
-use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, Put, TransactWriteItem};
-use ringfence_aws::{Failure, GaveUp, Item, Reason, Retry, Table, attribute_bytes, from_attribute};
+use aws_sdk_dynamodb::types::{
+    AttributeValue, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
+};
+use ringfence_aws::{Clock, Failure, GaveUp, Item, Reason, Retry, Table, from_attribute};
 use ringfence_feed::{Checkpoint, held_bytes};
 use serde_json::Value;
 
@@ -32,10 +34,18 @@ const RETRIED: &str = "retried";
 pub const AS_OF: &str = "as_of";
 /// The key of the index of rows that have a time: their generation, and the number of the shard.
 pub const DUE_IN: &str = "dueIn";
-/// When DynamoDB deletes an item, in seconds since 1970. Rows lack it; answers of queued commands have it.
+/// Marks a tombstone.
+const REMOVED: &str = "removed";
+/// When DynamoDB deletes an item, in seconds since 1970. Rows lack it; tombstones and answers of queued commands have it.
 pub const EXPIRES_AT: &str = "expiresAt";
 /// The time of a row, in milliseconds since 1970.
 pub const DUE_AT: &str = "dueAt";
+/// How long a tombstone stays, in milliseconds: longer than any request takes that has read the row before. Until then
+/// its `as_of` refuses a put that arrives late.
+pub(crate) const TOMBSTONE_MS: u64 = 24 * 60 * 60_000;
+/// How old a checkpoint may be when rows are put after it, in milliseconds. A process may have slept in between.
+pub(crate) const PUT_MS_MAX: u64 = TOMBSTONE_MS / 4;
+const LATE: &str = "the run has stood still for hours; start it again";
 /// Requests in one BatchWriteItem.
 const BATCH_WRITES_MAX: i32 = 25;
 
@@ -61,11 +71,11 @@ pub struct Parked {
     pub cause: String,
 }
 
-/// A row as it is stored, or the reason why it is parked.
+/// A row as it is stored, or the reason why it is parked. `None` is a tombstone: the row was removed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Stored {
     pub(crate) was: Was,
-    pub(crate) content: Content,
+    pub(crate) content: Option<Content>,
 }
 
 /// Which state of a row was read. A retry may write a row with the checkpoint that it had before, so the checkpoint
@@ -82,12 +92,12 @@ pub(crate) struct Was {
 pub(crate) enum Becomes {
     /// It is replaced by this.
     Row(AttributeValue),
-    /// It is removed.
+    /// It is removed. A tombstone takes its place, even if there was no row: a put that creates it may arrive late.
     Nothing,
     /// It is parked.
     Parked(Parked),
-    /// It stays as it was read.
-    AsItWas,
+    /// It stays parked.
+    StillParked(Parked),
 }
 
 /// How a row is to be written, and its state as it was read.
@@ -157,12 +167,37 @@ pub(crate) fn decode(mut item: Item) -> Result<(String, Stored), ViewError> {
         let row = from_attribute(ROW, item.remove(ROW)?).ok()?;
         Some(Content::Row(row))
     });
-    match (as_of, content) {
-        (Some(as_of), Some(content)) => {
+    let is_removed = item.contains_key(REMOVED);
+    match as_of {
+        Some(as_of) if is_removed || content.is_some() => {
             let was = Was { as_of, retried: text(&item, RETRIED) };
             Ok((id, Stored { was, content }))
         }
         _ => Err(ViewError::Item { view, id }),
+    }
+}
+
+/// The condition that a row is as it was read, with its names and values.
+fn as_it_was(was: Option<Was>) -> (&'static str, Option<HashMap<String, String>>, Option<Item>) {
+    let of_retry = [("#as_of", AS_OF), ("#retried", RETRIED)];
+    let (condition, names) = match &was {
+        None => ("attribute_not_exists(#view)", &[("#view", VIEW)][..]),
+        Some(Was { retried: None, .. }) => {
+            ("#as_of = :was AND attribute_not_exists(#retried)", &of_retry[..])
+        }
+        Some(_) => ("#as_of = :was AND #retried = :retried", &of_retry[..]),
+    };
+    let names = names.iter().map(|(name, is)| ((*name).to_owned(), (*is).to_owned()));
+    let values = was.map(|Was { as_of, retried }| {
+        let retried = retried.map(|retry| (":retried".to_owned(), AttributeValue::S(retry)));
+        [(":was".to_owned(), number(as_of))].into_iter().chain(retried).collect()
+    });
+    (condition, Some(names.collect()), values)
+}
+
+impl Becomes {
+    pub(crate) fn is_row(&self) -> bool {
+        matches!(self, Self::Row(_))
     }
 }
 
@@ -171,87 +206,74 @@ impl Write {
     pub(crate) fn parked(&self) -> Option<(String, Parked)> {
         match &self.becomes {
             Becomes::Parked(parked) => Some((self.id.clone(), parked.clone())),
-            Becomes::Row(_) | Becomes::Nothing | Becomes::AsItWas => None,
+            Becomes::Row(_) | Becomes::Nothing | Becomes::StillParked(_) => None,
         }
     }
 
-    /// The bytes that the write adds to a transaction.
-    pub(crate) fn bytes(&self) -> usize {
-        let content = match &self.becomes {
-            Becomes::Row(row) => attribute_bytes(row),
-            Becomes::Parked(Parked { event, cause }) => event.len() + cause.len(),
-            Becomes::Nothing | Becomes::AsItWas => 0,
-        };
-        self.id.len() + content
+    /// Puts the row, or the tombstone, which goes at a time in milliseconds since 1970. The condition is that the row is
+    /// still as it was read.
+    pub(crate) fn put(
+        self,
+        table: &str,
+        view: &str,
+        as_of: Checkpoint,
+        shards: Option<u32>,
+        goes_ms: Option<u64>,
+    ) -> Put {
+        let mut item = key(view, &self.id);
+        item.insert(AS_OF.to_owned(), number(as_of));
+        item.extend(self.retried.map(|retry| (RETRIED.to_owned(), AttributeValue::S(retry))));
+        match self.becomes {
+            Becomes::Row(row) => {
+                item.extend(due_of(view, &self.id, &row, shards).into_iter().flatten());
+                item.insert(ROW.to_owned(), row);
+            }
+            Becomes::Parked(parked) | Becomes::StillParked(parked) => {
+                item.insert(PARKED.to_owned(), of_parked(parked));
+            }
+            Becomes::Nothing => {
+                item.insert(REMOVED.to_owned(), AttributeValue::Bool(true));
+                let goes = goes_ms.map(|ms| AttributeValue::N((ms / 1_000).to_string()));
+                item.extend(goes.map(|goes| (EXPIRES_AT.to_owned(), goes)));
+            }
+        }
+        let (condition, names, values) = as_it_was(self.was);
+        Put::builder()
+            .table_name(table)
+            .set_item(Some(item))
+            .condition_expression(condition)
+            .set_expression_attribute_names(names)
+            .set_expression_attribute_values(values)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .build()
+            .expect("table and item are set")
     }
 
-    /// The action, under the condition that the row is still as it was read. The items of an earlier
-    /// transaction may become visible one by one, so the view's checkpoint alone does not prove that the rows read
-    /// beside it belong to it.
+    /// The same for a transaction.
     pub(crate) fn action(
         self,
         table: &str,
         view: &str,
         as_of: Checkpoint,
         shards: Option<u32>,
+        goes_ms: Option<u64>,
     ) -> TransactWriteItem {
-        let key = key(view, &self.id);
-        let due = match &self.becomes {
-            Becomes::Row(row) => due_of(view, &self.id, row, shards),
-            Becomes::Nothing | Becomes::Parked(_) | Becomes::AsItWas => None,
-        };
-        let of_retry = [("#as_of", AS_OF), ("#retried", RETRIED)];
-        let (condition, names) = match &self.was {
-            None => ("attribute_not_exists(#view)", &[("#view", VIEW)][..]),
-            Some(Was { retried: None, .. }) => {
-                ("#as_of = :was AND attribute_not_exists(#retried)", &of_retry[..])
-            }
-            Some(_) => ("#as_of = :was AND #retried = :retried", &of_retry[..]),
-        };
-        let names = names.iter().map(|(name, is)| ((*name).to_owned(), (*is).to_owned()));
-        let names: Option<HashMap<_, _>> = Some(names.collect());
-        let is_there = self.was.is_some();
-        let was = self.was.map(|Was { as_of, retried }| {
-            let retried = retried.map(|retry| (":retried".to_owned(), AttributeValue::S(retry)));
-            [(":was".to_owned(), number(as_of))].into_iter().chain(retried).collect()
-        });
-        let action = TransactWriteItem::builder();
-        let content = match self.becomes {
-            Becomes::Row(row) => Some((ROW, row)),
-            Becomes::Parked(parked) => Some((PARKED, of_parked(parked))),
-            Becomes::Nothing if is_there => None,
-            Becomes::Nothing | Becomes::AsItWas => {
-                let check = ConditionCheck::builder().table_name(table).set_key(Some(key));
-                let check = check.condition_expression(condition);
-                let check = check.set_expression_attribute_names(names);
-                let check = check.set_expression_attribute_values(was).build();
-                let check = check.expect("table, key and condition are set");
-                return action.condition_check(check).build();
-            }
-        };
-        let action = match content {
-            Some((name, content)) => {
-                let mut item = key;
-                item.extend([(name.to_owned(), content), (AS_OF.to_owned(), number(as_of))]);
-                item.extend(due.into_iter().flatten());
-                let retried = self.retried.map(AttributeValue::S);
-                item.extend(retried.map(|retry| (RETRIED.to_owned(), retry)));
-                let put = Put::builder().table_name(table).set_item(Some(item));
-                let put = put.condition_expression(condition);
-                let put = put.set_expression_attribute_names(names);
-                let put = put.set_expression_attribute_values(was).build();
-                action.put(put.expect("table and item are set"))
-            }
-            None => {
-                let delete = Delete::builder().table_name(table).set_key(Some(key));
-                let delete = delete.condition_expression(condition);
-                let delete = delete.set_expression_attribute_names(names);
-                let delete = delete.set_expression_attribute_values(was).build();
-                action.delete(delete.expect("table and key are set"))
-            }
-        };
-        action.build()
+        let put = self.put(table, view, as_of, shards, goes_ms);
+        TransactWriteItem::builder().put(put).build()
     }
+}
+
+/// The action that deletes an item that was read.
+pub(crate) fn delete(table: &str, view: &str, id: &str, was: Was) -> TransactWriteItem {
+    let (condition, names, values) = as_it_was(Some(was));
+    let delete = Delete::builder()
+        .table_name(table)
+        .set_key(Some(key(view, id)))
+        .condition_expression(condition)
+        .set_expression_attribute_names(names)
+        .set_expression_attribute_values(values)
+        .build();
+    TransactWriteItem::builder().delete(delete.expect("table, key and condition are set")).build()
 }
 
 pub(crate) fn of_parked(Parked { event, cause }: Parked) -> AttributeValue {
@@ -264,31 +286,51 @@ fn number(checkpoint: Checkpoint) -> AttributeValue {
 }
 
 impl ViewTable {
-    /// Reads rows strongly. A missing row is not in the answer. `None` if they take more than this many
-    /// bytes of memory.
-    pub(crate) async fn rows(
+    /// Reads some of at most 100 rows strongly, and takes their ids out of `ids`. A missing row is `None`. The bytes are
+    /// those of the rows in memory.
+    pub(crate) async fn some_rows<'a>(
         &self,
         view: &str,
-        ids: &BTreeSet<&str>,
-        bytes_max: usize,
-    ) -> Result<Option<BTreeMap<String, Stored>>, ViewError> {
-        let mut found = BTreeMap::new();
-        let mut bytes = 0;
+        ids: &mut Vec<&'a str>,
+    ) -> Result<(BTreeMap<&'a str, Option<Stored>>, usize), ViewError> {
         let mut keys: Vec<Item> = ids.iter().map(|id| key(view, id)).collect();
-        while !keys.is_empty() {
-            let items = self.0.get_some(Retry::default(), &mut keys, true).await;
-            for item in items.map_err(failed("reading rows"))? {
-                let (id, stored) = decode(item)?;
-                if let Content::Row(row) = &stored.content {
-                    bytes += held_bytes(row);
-                }
-                if bytes > bytes_max {
-                    return Ok(None);
-                }
-                found.insert(id, stored);
+        let items = self.0.get_some(Retry::default(), &mut keys, true).await;
+        let items = items.map_err(failed("reading rows"))?.into_iter().map(decode);
+        let mut found = items.collect::<Result<HashMap<_, _>, _>>()?;
+        let held = found.values().map(|stored| match &stored.content {
+            Some(Content::Row(row)) => held_bytes(row),
+            _ => 0,
+        });
+        let held = held.sum();
+        let left: BTreeSet<&str> =
+            keys.iter().filter_map(|key| Some(&**key.get(ID)?.as_s().ok()?)).collect();
+        let read = ids.extract_if(.., |id| !left.contains(*id));
+        Ok((read.map(|id| (id, found.remove(id))).collect(), held))
+    }
+
+    /// Puts a row, unless it shows at least as much already. False if another run has written it, with less. Later than
+    /// `until_ms` by the machine's clock the row is not put.
+    pub(crate) async fn put(
+        &self,
+        put: Put,
+        as_of: Checkpoint,
+        clock: &Clock,
+        until_ms: u64,
+    ) -> Result<bool, ViewError> {
+        let late = || Failure::Permanent { source: LATE.into() };
+        let in_time = || (clock.machine_ms() < until_ms).then_some(()).ok_or_else(late);
+        let send = || async {
+            in_time()?;
+            self.0.put(put.clone()).await
+        };
+        match Retry::default().run(send).await {
+            Ok(()) => Ok(true),
+            Err(GaveUp { failure: Failure::Condition(found), .. }) => {
+                let found = found.map(decode).transpose()?;
+                Ok(found.is_some_and(|(_, stored)| stored.was.as_of >= as_of))
             }
+            Err(gave_up) => Err(failed("writing a row")(gave_up)),
         }
-        Ok(Some(found))
     }
 
     /// Reads one item.

@@ -1,10 +1,10 @@
 //! The views that move together: one reading of the index and one checkpoint for all views that are current.
 //!
-//! Each view has its own checkpoint, which moves with its rows. The views that move together have another one in common.
-//! It moves past an event once each of them that the event touches has written its rows, so an event costs the others
-//! nothing. A view joins when it is current. It leaves, with its own checkpoint where it was, before a row or event of it
-//! is parked and before another generation is built, and when it fails or is slow. Then it goes on alone. The readers of
-//! lanes move with them: see [`lanes`](crate::lanes).
+//! Each view has its own checkpoint. The views that move together have another one in common, which moves past an event
+//! once each of them that the event touches has written its rows. Meanwhile the own checkpoints stay where they are,
+//! except past an event that removes a row. A view joins when it is current. It leaves, with its own checkpoint where it
+//! was, before a row or event of it is parked and before another generation is built, and when it fails or is slow. Then
+//! it goes on alone. The readers of lanes move with them: see [`lanes`](crate::lanes).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -279,10 +279,9 @@ impl Projector {
         touched: Vec<Touched>,
         end: Checkpoint,
     ) -> Result<bool, ViewError> {
-        let from = self.checkpoints.reached(reader).await?;
-        let own = from.checkpoint;
-        let work = Work { view, generation: *generation, parks: false, report: &|_| {} };
-        let mut batch = Batch::behind(from);
+        let (from_ms, own) = (self.clock.machine_ms(), self.checkpoints.load(reader).await?);
+        let work = Work { view, generation: *generation, alone: false, report: &|_| {} };
+        let mut batch = Batch::behind(own, from_ms);
         let last = touched.last().map(Touched::checkpoint);
         for next in touched.into_iter().filter(|touched| Some(touched.checkpoint()) > own) {
             if !batch.fits(&next) && !self.write(&work, reader, &mut batch, ran).await? {

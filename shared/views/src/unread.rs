@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use ringfence_aws::Item;
 use ringfence_core::rfc3339;
-use ringfence_feed::{Checkpoint, Reached};
+use ringfence_feed::Checkpoint;
 
 use crate::batch::{Batch, Touched};
 use crate::parked::{PASS_ROWS_MAX, Retried};
 use crate::project::{Projector, Ran, Work};
-use crate::row::{Becomes, PARKED, Parked, Was, Write, key, of_parked, partition};
+use crate::row::{Becomes, PARKED, Parked, Was, Write, delete, key, of_parked, partition};
 use crate::{Definition, Generation, ViewError};
 
 /// The most events that are parked for a generation. If there are so many, the view itself is wrong. It stops at the
@@ -51,8 +51,8 @@ impl Projector {
         (at, unread): (Checkpoint, &Parked),
         ran: &mut Ran,
     ) -> Result<bool, ViewError> {
-        let (view, to) = (work.view.name, Reached::from(at));
-        let mut actions = vec![self.checkpoints.action(reader, &batch.from, &to)];
+        let view = work.view.name;
+        let mut actions = vec![self.checkpoints.action(reader, batch.from, at)];
         let is_skipped = self.table.item(&skipped(view), &place(at), true).await?.is_some();
         if !is_skipped {
             let limit = PARKED_EVENTS_MAX;
@@ -60,17 +60,18 @@ impl Projector {
                 let Parked { event, cause } = unread.clone();
                 return Err(ViewError::Parked { view, limit, event, cause });
             }
-            let write = write(at, None, Becomes::Parked(unread.clone()));
+            let becomes = Becomes::Parked(unread.clone());
+            let write = Write { id: place(at), was: None, becomes, retried: None };
             let events = events_of(view, work.generation);
             actions.push(self.table.count_parked_events(view, work.generation, 1));
             actions.push(self.checkpoints.leave(reader));
-            actions.push(write.action(self.table.0.name(), &events, at, None));
+            actions.push(write.action(self.table.0.name(), &events, at, None, None));
         }
         let token = self.clock.uuid().to_string();
         if !self.table.transact("parking an event", actions, &token).await? {
             return Ok(false);
         }
-        *batch = Batch::behind(to);
+        *batch = Batch::behind(Some(at), self.clock.machine_ms());
         ran.events += 1;
         ran.batches += 1;
         ran.checkpoint = Some(at);
@@ -163,11 +164,10 @@ impl Projector {
         was: Was,
         note: Option<Item>,
     ) -> Result<bool, ViewError> {
-        let (table, at) = (self.table.0.name(), was.as_of);
-        let write = write(at, Some(was), Becomes::Nothing);
+        let (table, at) = (self.table.0.name(), place(was.as_of));
         let mut actions = vec![
             self.table.count_parked_events(view.name, live, -1),
-            write.action(table, &events_of(view.name, live), at, None),
+            delete(table, &events_of(view.name, live), &at, was),
         ];
         actions.extend(note.map(|note| {
             let put = Put::builder().table_name(table).set_item(Some(note)).build();
@@ -176,8 +176,4 @@ impl Projector {
         let token = self.clock.uuid().to_string();
         self.table.transact("taking back a parked event", actions, &token).await
     }
-}
-
-fn write(at: Checkpoint, was: Option<Was>, becomes: Becomes) -> Write {
-    Write { id: place(at), was, becomes, retried: None }
 }

@@ -164,7 +164,7 @@ impl Facts {
         let views = if self.views > 0.0 { 1.0 } else { 0.0 };
         let project = f64::max(lanes, views);
         let view_reads = project * (VIEWS_READ + pages - 1.0) + touched * VIEW_READ;
-        let view_writes = project * VIEWS_WRITE + touched * VIEW_WRITE;
+        let view_writes = project * VIEWS_WRITE;
         // The share of hours in which something happens.
         let hours = 1.0 - (-commands_a_day / 24.0).exp();
         let metrics = 2.0 * views + lanes;

@@ -182,7 +182,10 @@ fn writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys
             let condition = &statement["Condition"];
             let leading = &condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"];
             let enclosing = &condition["ForAnyValue:StringEquals"]["dynamodb:EnclosingOperation"];
-            let is_limited = *leading == json!(keys) && !keys.is_empty();
+            // The keys of rows begin with the name of a view.
+            let other = &condition["ForAllValues:StringNotLike"]["dynamodb:LeadingKeys"];
+            let is_of_rows = role == "ProjectViewsRole" && *other == json!(["$*"]);
+            let is_limited = is_of_rows || *leading == json!(keys) && !keys.is_empty();
             let is_free =
                 leading.is_null() && !all && (!writes || enclosing.is_array() || keys.is_empty());
             if !is_limited && !is_free {
@@ -313,6 +316,11 @@ fn a_statement_that_is_not_limited_to_its_keys_is_named() {
         ("dynamodb:PutItem", within.clone(), false),
         ("dynamodb:PutItem", leading(&["$ReaderCheckpoint-*", "$View-*"]), false),
         ("dynamodb:PutItem", leading(&["$View-*"]), true),
+        (
+            "dynamodb:PutItem",
+            json!({ "ForAllValues:StringNotLike": { "dynamodb:LeadingKeys": ["$*"] } }),
+            false,
+        ),
     ] {
         check("ProjectViews", "project-views", action, condition, is_named);
     }

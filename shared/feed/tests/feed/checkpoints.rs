@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::join;
 use ringfence_aws::wire::{Fault, Wire};
-use ringfence_feed::{Checkpoint, Checkpoints, FeedError, Reached};
+use ringfence_feed::{Checkpoint, Checkpoints, FeedError};
 use tokio::time::sleep;
 
 use crate::world::{VIEWS, World, run};
@@ -92,22 +92,13 @@ fn a_checkpoint_moves_with_what_its_reader_writes_or_not_at_all() {
         let world = World::new();
         let checkpoints = Checkpoints::new(world.client.clone(), VIEWS);
         let send = async |from, to| {
-            let action = checkpoints.action("a", &from, &to);
+            let action = checkpoints.action("a", from, to);
             world.client.transact_write_items().transact_items(action).send().await
         };
-        let part = |checkpoint, part: &str| {
-            let part = Some(part.to_owned());
-            Reached { checkpoint: Some(checkpoint), part }
-        };
-        let none = Reached::default;
-        send(none(), at(5).into()).await.expect("the first");
-        assert!(send(none(), at(6).into()).await.is_err());
-        send(at(5).into(), part(at(5), "half")).await.expect("a part");
-        assert!(send(at(5).into(), at(6).into()).await.is_err(), "a part of the next is done");
-        assert!(checkpoints.advance("a", Some(at(5)), at(6)).await.is_err());
-        assert!(send(part(at(5), "most"), at(6).into()).await.is_err());
-        assert_eq!(checkpoints.reached("a").await.expect("one"), part(at(5), "half"));
-        send(part(at(5), "half"), at(6).into()).await.expect("the rest");
-        assert_eq!(checkpoints.reached("a").await.expect("one"), at(6).into());
+        send(None, at(5)).await.expect("the first");
+        assert!(send(None, at(6)).await.is_err());
+        send(Some(at(5)), at(6)).await.expect("the second");
+        assert!(send(Some(at(5)), at(7)).await.is_err());
+        assert_eq!(checkpoints.load("a").await.expect("one"), Some(at(6)));
     });
 }

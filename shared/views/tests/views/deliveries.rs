@@ -12,7 +12,8 @@ use ringfence_harness::bound;
 use ringfence_views::{Definition, View};
 use serde_json::Value;
 
-use crate::notes::{Consumed, Notes, catalog, noted, wiped};
+use crate::limits::Toggled;
+use crate::notes::{Consumed, Notes, Row, catalog, noted, wiped};
 use crate::rounds::Others;
 use crate::weather::Weather;
 use crate::world::{FIRST, SECOND, World};
@@ -68,10 +69,31 @@ impl View for Journal {
     }
 }
 
+/// An event that is folded twice, or onto nothing, makes other rows.
+struct Switched;
+
+impl View for Switched {
+    const NAME: &'static str = "switched";
+    type Reads = Consumed;
+    type Row = Row;
+
+    fn rows(event: &Consumed) -> Vec<String> {
+        Toggled::rows(event)
+    }
+
+    fn evolve(row: Option<Row>, id: &str, event: &Consumed) -> Option<Row> {
+        match event {
+            Consumed::Noted { .. } => Toggled::evolve(row, id, event),
+            Consumed::Wiped { .. } => row,
+        }
+    }
+}
+
 /// Most events touch no row of the last one.
-fn views() -> [Definition; 4] {
+fn views() -> [Definition; 5] {
     let [notes, counts] = [Definition::of::<Notes>(), Definition::of::<Counts>()];
-    [notes, counts, Definition::of::<Journal>(), Definition::of::<Others>()]
+    let [journal, others] = [Definition::of::<Journal>(), Definition::of::<Others>()];
+    [notes, counts, journal, others, Definition::of::<Switched>()]
 }
 
 fn event(random: &mut Random) -> NewEvent {
@@ -140,9 +162,12 @@ async fn run(seed: u64) {
     let events = world.events().await;
     assert_eq!(events.len(), appended.len(), "seed {seed}: events of the index");
     project(&world, 60_000, 0).await;
+    // Puts that were given up have arrived.
+    tokio::time::sleep(Duration::from_secs(1)).await;
     let [notes, counts] = [fold::<Notes>(&events), fold::<Counts>(&events)];
-    let folds = [notes, counts, fold::<Journal>(&events), fold::<Others>(&events)];
-    assert_eq!(world.checkpoints().together().await.unwrap().readers.len(), 4, "seed {seed}");
+    let [journal, others] = [fold::<Journal>(&events), fold::<Others>(&events)];
+    let folds = [notes, counts, journal, others, fold::<Switched>(&events)];
+    assert_eq!(world.checkpoints().together().await.unwrap().readers.len(), 5, "seed {seed}");
     for (view, fold) in views().iter().zip(&folds) {
         let context = format!("seed {seed}, {}", view.name);
         assert_eq!(world.rows(view.name, FIRST).await, *fold, "{context}: against a plain fold");

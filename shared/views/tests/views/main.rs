@@ -8,6 +8,7 @@ mod callers;
 mod deliveries;
 mod due;
 mod lanes;
+mod late;
 mod limits;
 mod notes;
 mod once;

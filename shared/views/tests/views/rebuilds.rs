@@ -52,7 +52,7 @@ async fn a_rebuild_has_the_same_rows_and_deletes_the_old_ones() {
     assert_eq!(registered, rebuilt(&world, SECOND).await);
     let steps = steps.into_inner().unwrap();
     assert!(matches!(steps[0], Step::Built(SECOND, _)), "{steps:?}");
-    assert_eq!(steps[1], Step::Flipped(SECOND));
+    assert!(steps.contains(&Step::Flipped(SECOND)), "{steps:?}");
     assert_eq!(steps.last(), Some(&Step::Deleted(FIRST, 61)));
 }
 
@@ -80,9 +80,9 @@ async fn no_row_is_as_of_an_earlier_checkpoint_after_a_rebuild() {
     assert_eq!(rows().await, [3, 3]);
 }
 
-/// An event of many rows takes several transactions. The served generation shows a part of it.
+/// The served generation has put the rows of an event, and not yet moved its checkpoint.
 #[tokio::test(start_paused = true)]
-async fn a_rebuild_is_not_served_while_the_old_rows_show_a_part_of_a_later_event() {
+async fn a_rebuild_is_not_served_while_old_rows_show_a_later_event() {
     let world = World::new(4, catalog());
     world.publish([noted("n1", &["a"])]).await;
     world.run(&view(), FIRST).await.unwrap();
@@ -94,11 +94,10 @@ async fn a_rebuild_is_not_served_while_the_old_rows_show_a_part_of_a_later_event
     let rebuild = projector.rebuild(&view, &report);
     let meanwhile = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let rows = (0..150).map(|n| format!("r{n:03}")).collect();
-        world.publish([sized("n1", rows, 0)]).await;
-        world.wire.inject("TransactWriteItems", 1, Fault::error("AccessDeniedException"));
-        world.run(&view, FIRST).await.expect_err("the second transaction is refused");
-        assert_eq!(world.rows("notes", FIRST).await.len(), 1 + 97);
+        world.publish([noted("n1", &["b"])]).await;
+        world.wire.inject("UpdateItem", 0, Fault::error("AccessDeniedException"));
+        world.run(&view, FIRST).await.expect_err("the checkpoint is refused");
+        assert_eq!(world.rows("notes", FIRST).await.len(), 2);
     };
     let (live, ()) = futures::join!(rebuild, meanwhile);
     assert!(world.wire.is_spent() && live.unwrap() == SECOND);
@@ -155,7 +154,6 @@ async fn a_view_is_served_and_written_on_while_it_is_rebuilt() {
     let (mut meanwhile, seeds) = (0, bound(1, 8));
     for seed in 0..seeds {
         let world = World::new(seed, catalog());
-        // Three events are a batch.
         let rows = |n| (0..32).map(|row| format!("{n}/{row}")).chain(["all".to_owned()]).collect();
         world.publish((0..40).map(|n| sized("n0", rows(n), 0))).await;
         world.run(&view(), FIRST).await.unwrap();
@@ -227,13 +225,14 @@ async fn a_view_is_served_and_written_on_while_it_is_rebuilt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_projector_of_the_old_generation_writes_nothing_after_the_flip() {
+async fn rows_of_the_old_generation_that_are_put_after_the_flip_are_not_read_and_go_with_the_next_rebuild()
+ {
     let world = World::new(4, catalog());
     world.publish([noted("n1", &["a"])]).await;
     world.run(&view(), FIRST).await.unwrap();
     world.publish([noted("n1", &["a"])]).await;
     // It has read the row, and is about to write it.
-    world.wire.inject("TransactWriteItems", 0, Fault::Delay(Duration::from_secs(10)));
+    world.wire.inject("PutItem", 0, Fault::Delay(Duration::from_secs(10)));
     let late = async {
         let (projector, mut ran) = (world.projector(), Ran::default());
         projector.run(&view(), FIRST, LONG, &mut ran).await.unwrap();
@@ -245,8 +244,10 @@ async fn a_projector_of_the_old_generation_writes_nothing_after_the_flip() {
     };
     let (ran, ()) = futures::future::join(late, rebuild).await;
     assert_eq!((ran.batches, ran.overtaken), (0, 1));
-    assert!(world.rows("notes", FIRST).await.is_empty());
     assert_eq!(world.counts(SECOND).await["a"], 2);
+    assert_eq!(world.rows("notes", FIRST).await.len(), 1);
+    world.projector().rebuild(&view(), &|_| {}).await.unwrap();
+    assert!(world.rows("notes", FIRST).await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -254,7 +255,7 @@ async fn a_view_is_still_served_after_its_rebuild_failed() {
     let world = World::new(5, catalog());
     world.publish([noted("n1", &["a"])]).await;
     world.run(&view(), FIRST).await.unwrap();
-    world.wire.inject("TransactWriteItems", 1, Fault::error("AccessDeniedException"));
+    world.wire.inject("PutItem", 0, Fault::error("AccessDeniedException"));
     let error = world.projector().rebuild(&view(), &|_| {}).await.unwrap_err();
     assert!(matches!(error, ViewError::Store { .. }), "{error}");
     let known = world.projector().register(&view()).await.unwrap();
@@ -308,7 +309,7 @@ async fn a_rebuild_that_another_operator_gives_up_ends_and_says_why() {
     let world = World::new(6, catalog());
     world.publish([noted("n1", &["a"])]).await;
     world.run(&view(), FIRST).await.unwrap();
-    world.wire.inject("TransactWriteItems", 1, Fault::Delay(Duration::from_secs(10)));
+    world.wire.inject("PutItem", 0, Fault::Delay(Duration::from_secs(10)));
     let (projector, notes) = (world.projector(), view());
     let rebuild = projector.rebuild(&notes, &|_| {});
     let give_up = async {
@@ -335,8 +336,8 @@ async fn a_rebuild_begins_no_generation_that_another_operator_has_begun_and_give
     let (projector, notes) = (world.projector(), view());
     projector.register(&notes).await.unwrap();
     // The beginning of this one, and the rows of the other.
-    for transaction in [0, 2] {
-        world.wire.inject("TransactWriteItems", transaction, Fault::Delay(Duration::from_secs(10)));
+    for operation in ["TransactWriteItems", "PutItem"] {
+        world.wire.inject(operation, 0, Fault::Delay(Duration::from_secs(10)));
     }
     let second = Duration::from_secs(1);
     let other = async {
@@ -360,7 +361,7 @@ async fn a_rebuild_deletes_the_rows_of_an_earlier_generation_before_it_changes_o
     let text = |text: &str| AttributeValue::S(text.to_owned());
     let row = world.client.put_item().table_name("views").item("view", text("notes#9"));
     row.item("id", text("a")).send().await.unwrap();
-    world.wire.inject("TransactWriteItems", 1, Fault::Delay(Duration::from_secs(10)));
+    world.wire.inject("PutItem", 0, Fault::Delay(Duration::from_secs(10)));
     let (projector, notes) = (world.projector(), view());
     let note = async {
         tokio::time::sleep(Duration::from_secs(1)).await;

@@ -86,7 +86,7 @@ async fn a_view_that_is_behind_does_not_stop_others() {
     let world = World::new(13, catalog());
     world.publish([noted("n1", &["a"])]).await;
     let (views, seconds) = ([view(), Definition::of::<Others>()], Duration::from_secs);
-    world.wire.inject("TransactWriteItems", 0, Fault::Delay(seconds(20)));
+    world.wire.inject("PutItem", 0, Fault::Delay(seconds(20)));
     let projector = world.projector();
     let running = run_views(&projector, &views, LONG, &world.clock, "r-1");
     let meanwhile = async {
@@ -172,7 +172,7 @@ async fn a_round_without_time_says_that_it_is_behind() {
     let notes: Vec<_> = (0..50).map(|n| format!("n{n}")).collect();
     world.publish(notes.iter().map(|note| noted(note, &["a"]))).await;
     let late = Fault::Delay(Duration::from_secs(5));
-    world.wire.inject("TransactWriteItems", 0, late);
+    world.wire.inject("PutItem", 0, late);
     let projector = world.projector();
     let time = Duration::from_secs(2);
     let round = run_views(&projector, &[view()], time, &world.clock, "r-1").await;

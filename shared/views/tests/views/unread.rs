@@ -73,13 +73,13 @@ async fn an_event_that_is_folded_in_its_place_is_not_lost_to_a_projector_that_re
     world.publish([poison("n1"), noted("n1", &["a"])]).await;
     world.run(&view(), FIRST).await.unwrap();
     world.publish([noted("n1", &["a"])]).await;
-    world.wire.inject("TransactWriteItems", 0, Fault::Delay(Duration::from_secs(10)));
+    world.wire.inject("PutItem", 0, Fault::Delay(Duration::from_secs(10)));
     let retried = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         retry(&world, &lenient()).await
     };
     let (ran, retried) = join(world.run(&view(), FIRST), retried).await;
-    assert_eq!((retried.events, ran.unwrap().overtaken), (1, 1));
+    assert_eq!((retried.events, ran.unwrap().rows), (1, 1));
     assert_eq!(world.counts(FIRST).await["a"], 3);
 
     // The projector comes between the retry's reads and its transaction.

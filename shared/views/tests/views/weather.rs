@@ -54,6 +54,8 @@ fn fault(operation: &str, request: &Value, random: &mut Random) -> Fault {
             Fault::cancelled(&codes)
         }
         (6, "TransactWriteItems") => Fault::without_token(),
+        // The caller has given it up, and sends it again, or goes on.
+        (5 | 6, "PutItem") => Fault::Stray(Duration::from_millis(random.below(100))),
         // Not all of a transaction is visible yet. Nothing is written to the index in one.
         (5, "BatchGetItem") if request["RequestItems"].get("views").is_some() => {
             Fault::stale(random.next())

@@ -142,6 +142,21 @@ impl World {
         items.into_iter().filter_map(row).collect()
     }
 
+    /// Deletes what the store has to delete by now. Returns how many items.
+    pub(crate) async fn sweep(&self) -> usize {
+        let now = AttributeValue::N((self.clock.now_ms() / 1_000).to_string());
+        let scan = self.client.scan().table_name("views").filter_expression("#at < :now");
+        let scan = scan.expression_attribute_names("#at", "expiresAt");
+        let scan = scan.expression_attribute_values(":now", now);
+        let gone = scan.send().await.unwrap().items.unwrap_or_default();
+        for item in &gone {
+            let key = ["view", "id"].map(|name| (name.to_owned(), item[name].clone()));
+            let delete = self.client.delete_item().table_name("views").set_key(Some(key.into()));
+            delete.send().await.unwrap();
+        }
+        gone.len()
+    }
+
     /// How often each row of the notes' first generation was noted.
     pub(crate) async fn counts(&self, of: Generation) -> BTreeMap<String, u64> {
         let rows = self.rows("notes", of).await.into_iter();

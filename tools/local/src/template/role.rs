@@ -37,6 +37,8 @@ struct Conditions {
     any_equals: Enclosing,
     #[serde(rename = "ForAllValues:StringLike")]
     all_like: Leading,
+    #[serde(rename = "ForAllValues:StringNotLike")]
+    none_like: Leading,
 }
 
 #[derive(Default, Deserialize)]
@@ -309,7 +311,10 @@ impl Conditions {
         let leads = self.all_like.keys.as_ref().is_none_or(|patterns| {
             access.key.as_ref().is_none_or(|key| patterns.iter().any(|like| is_like(key, like)))
         });
-        enclosed && leads
+        let is_excluded = self.none_like.keys.as_ref().is_some_and(|patterns| {
+            access.key.as_ref().is_some_and(|key| patterns.iter().any(|like| is_like(key, like)))
+        });
+        enclosed && leads && !is_excluded
     }
 }
 

@@ -11,10 +11,9 @@ pub(super) const INDEX_READ_EVENT: f64 = 1.0;
 /// Of all views together, with one page of the index; `shared/views/tests/views/together.rs`.
 pub(super) const VIEWS_READ: f64 = 3.0;
 pub(super) const VIEWS_WRITE: f64 = 1.0;
-/// Of a view with new rows, besides these and the rows.
+/// Of a view with new rows, besides the rows.
 pub(super) const VIEW_READ: f64 = 1.0;
-pub(super) const VIEW_WRITE: f64 = 2.0;
-pub(super) const ROW_WRITE: f64 = 2.0;
+pub(super) const ROW_WRITE: f64 = 1.0;
 pub(super) const ROW_READ: f64 = 1.0;
 pub(super) const ROWS_OF_EVENT: f64 = 2.0;
 /// Of a run of a reader of lanes; `shared/reactors/tests/reactors/costs.rs`.

@@ -1,0 +1,200 @@
+//! Writes the rows of a batch one by one, and then the checkpoint.
+//!
+//! A row shows the events up to its `as_of`, so an event that comes again changes only the rows that do not show it yet.
+//! A row is put only if it is as it was read: its `as_of` only grows, so a put that arrives late is refused. A row that
+//! is removed leaves a tombstone, which appears in one transaction with the checkpoint. So a row that is missing has
+//! never been there, or was removed before the checkpoint, and more than a day ago.
+
+use std::collections::BTreeSet;
+
+use futures::future::try_join_all;
+use futures::stream::{StreamExt, TryStreamExt, iter};
+use ringfence_aws::{BATCH_KEYS_MAX, Retry};
+use ringfence_feed::{Checkpoint, FeedError};
+
+use crate::ViewError;
+use crate::batch::{Batch, HELD_BYTES_MAX, ROWS_MAX};
+use crate::project::{Projector, Ran, Work};
+use crate::row::{Becomes, PUT_MS_MAX, TOMBSTONE_MS, Write};
+
+/// Answers with rows that are worked on at once, if the rows are small.
+const READS_AT_ONCE: usize = 4;
+/// Rows of an answer that are put at once.
+const PUTS_AT_ONCE: usize = 32;
+
+/// The most parked rows that a run names.
+const EXAMPLES_MAX: usize = 10;
+
+/// The rows of some events.
+#[derive(Default)]
+struct Put {
+    /// How many were put.
+    rows: u64,
+    /// The rows that are removed or parked.
+    others: Vec<Write>,
+    /// The bytes of the largest answer with rows.
+    held: usize,
+}
+
+impl Projector {
+    /// Writes a batch. Returns false if another projector was first, or a row would have to be parked that may not.
+    pub(crate) async fn write(
+        &self,
+        work: &Work<'_>,
+        reader: &str,
+        batch: &mut Batch,
+        ran: &mut Ran,
+    ) -> Result<bool, ViewError> {
+        ran.events += batch.entries() as u64;
+        let mut most = usize::MAX;
+        while let (events, Some(to)) =
+            (batch.events().min(most), batch.to(batch.events().min(most)))
+        {
+            let Put { rows, others, .. } = self.put_rows(work, reader, batch, events, to).await?;
+            ran.rows += rows;
+            if others.len() > ROWS_MAX && events > 1 {
+                // The rows that were put show these events already.
+                most = (events * ROWS_MAX / others.len()).max(1);
+                continue;
+            }
+            if !self.move_to(work, reader, batch, to, others, ran).await? {
+                return Ok(false);
+            }
+            batch.wrote(events, to);
+            ran.batches += 1;
+            (work.report)(ran);
+        }
+        Ok(true)
+    }
+
+    /// Puts the rows of the first events of a batch that do not show them yet.
+    async fn put_rows(
+        &self,
+        work: &Work<'_>,
+        reader: &str,
+        batch: &Batch,
+        events: usize,
+        to: Checkpoint,
+    ) -> Result<Put, ViewError> {
+        let ids: Vec<&str> = batch.ids(events).into_iter().collect();
+        let (mut put, mut at_once, mut ids) = (Put::default(), 1, &*ids);
+        while !ids.is_empty() {
+            let (some, rest) = ids.split_at(ids.len().min(at_once * BATCH_KEYS_MAX));
+            let mut puts = Vec::new();
+            for ids in some.chunks(BATCH_KEYS_MAX) {
+                puts.push(self.put_some(work, reader, batch, (events, to), ids));
+            }
+            for Put { rows, others, held } in try_join_all(puts).await? {
+                put.rows += rows;
+                put.others.extend(others);
+                put.held = put.held.max(held);
+            }
+            at_once = (HELD_BYTES_MAX / put.held.max(1)).clamp(1, READS_AT_ONCE);
+            ids = rest;
+        }
+        Ok(put)
+    }
+
+    /// Puts at most 100 rows. If another run has put one in between, it goes on from there.
+    async fn put_some(
+        &self,
+        work: &Work<'_>,
+        reader: &str,
+        batch: &Batch,
+        (events, to): (usize, Checkpoint),
+        ids: &[&str],
+    ) -> Result<Put, ViewError> {
+        let (mut put, mut left) = (Put::default(), ids.to_vec());
+        let (mut overtaken, mut attempts) = (BTreeSet::new(), Retry::default().start());
+        let (table, until_ms) = (&self.table, batch.from_ms + PUT_MS_MAX);
+        while !left.is_empty() {
+            let (stored, held) = table.some_rows(reader, &mut left).await?;
+            put.held = put.held.max(held);
+            let writes = batch.writes(work.view, events, stored);
+            let mut puts = Vec::new();
+            for write in writes {
+                let (id, shown) = (write.id.clone(), u64::from(write.becomes.is_row()));
+                if matches!(write.becomes, Becomes::Nothing | Becomes::Parked(_)) {
+                    put.others.push(write);
+                    continue;
+                }
+                let row = write.put(table.0.name(), reader, to, work.view.shards, None);
+                let row = table.put(row, to, &self.clock, until_ms);
+                puts.push(async move { Ok::<_, ViewError>((id, shown, row.await?)) });
+            }
+            let mut puts = iter(puts).buffer_unordered(PUTS_AT_ONCE);
+            while let Some((id, shown, is_put)) = puts.try_next().await? {
+                put.rows += if is_put { shown } else { 0 };
+                overtaken.extend((!is_put).then_some(id));
+            }
+            if left.is_empty() && !overtaken.is_empty() {
+                if !attempts.again().await {
+                    let (view, attempts) = (work.view.name, attempts.made());
+                    return Err(ViewError::Contention { view, attempts });
+                }
+                left.extend(ids.iter().filter(|id| overtaken.contains(**id)));
+                overtaken.clear();
+            }
+        }
+        Ok(put)
+    }
+
+    /// Moves the checkpoint, with the rows that are removed or parked. If there are more of them than a transaction
+    /// holds, only the last one moves the checkpoint. The tombstones of the others stay for good: only a checkpoint
+    /// after the event proves that nobody folds it again. Only an event that removes so many rows leaves such.
+    async fn move_to(
+        &self,
+        work: &Work<'_>,
+        reader: &str,
+        batch: &mut Batch,
+        to: Checkpoint,
+        others: Vec<Write>,
+        ran: &mut Ran,
+    ) -> Result<bool, ViewError> {
+        if others.is_empty() {
+            if work.alone {
+                match self.checkpoints.advance(reader, batch.from, to).await {
+                    Err(FeedError::Moved { .. }) => return Ok(false),
+                    moved => moved?,
+                }
+                self.moved(batch, to, ran);
+            }
+            return Ok(true);
+        }
+        let mut others = others.into_iter().peekable();
+        while others.peek().is_some() {
+            let some: Vec<_> = others.by_ref().take(ROWS_MAX).collect();
+            let is_last = others.peek().is_none();
+            let (rows, mut actions) = (some.len() as u64, Vec::new());
+            let parked: Vec<_> = some.iter().filter_map(Write::parked).collect();
+            actions.extend(is_last.then(|| self.checkpoints.action(reader, batch.from, to)));
+            if !parked.is_empty() {
+                if !work.alone {
+                    return Ok(false);
+                }
+                let (view, more) = (work.view.name, parked.len().try_into().unwrap_or(i64::MAX));
+                actions.push(self.table.count_parked(view, work.generation, more));
+                actions.push(self.checkpoints.leave(reader));
+            }
+            let (table, shards) = (self.table.0.name(), work.view.shards);
+            let goes_ms = is_last.then(|| self.clock.now_ms() + TOMBSTONE_MS);
+            let some = some.into_iter();
+            actions.extend(some.map(|write| write.action(table, reader, to, shards, goes_ms)));
+            let token = self.clock.uuid().to_string();
+            if !self.table.transact("removing or parking rows", actions, &token).await? {
+                return Ok(false);
+            }
+            ran.rows += rows;
+            ran.parked += parked.len() as u64;
+            ran.examples.extend(parked);
+            ran.examples.truncate(EXAMPLES_MAX);
+        }
+        self.moved(batch, to, ran);
+        Ok(true)
+    }
+
+    fn moved(&self, batch: &mut Batch, to: Checkpoint, ran: &mut Ran) {
+        (batch.from, batch.from_ms) = (Some(to), self.clock.machine_ms());
+        ran.checkpoint = Some(to);
+    }
+}
