@@ -115,7 +115,7 @@ impl Projector {
         let built = self.checkpoints.load(&new).await?;
         // Rows of the old generation may show events that its checkpoint has not reached. So the new one shows all events
         // that there are.
-        if built < served || self.next_ms(built).await?.is_some() {
+        if built < served || self.next_ms(&[view], built).await?.is_some() {
             return Ok(false);
         }
         // The new generation's checkpoint may grow meanwhile; it never goes back.
