@@ -109,6 +109,10 @@ impl Hosted {
         request: ApiGatewayV2httpRequest,
         issuers: &Issuers,
     ) -> Result<QueuedCommand, Problem> {
+        // It teaches an instance nothing, so an idle one keeps its name.
+        if let Some((_, idle)) = self.idle.borrow().first() {
+            return idle.take(request, issuers);
+        }
         self.instance("").get().take(request, issuers)
     }
 
@@ -236,4 +240,41 @@ fn group<S: Slice>(command: &S) -> Option<String> {
             format!("{}/{}", <S::Context as Context>::NAME, tag.value)
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Fake;
+
+    impl AnyFunction for Fake {
+        fn call<'a>(&'a self, _: &'a str, _: &'a Lambda) -> LocalBoxFuture<'a, Invoked> {
+            unreachable!("nothing is carried out")
+        }
+    }
+
+    impl AnyHosted for Fake {
+        fn take(&self, _: ApiGatewayV2httpRequest, _: &Issuers) -> Result<QueuedCommand, Problem> {
+            Err(Problem::newer_version())
+        }
+
+        fn run<'a>(
+            &'a self,
+            _: &'a QueuedCommand,
+            _: &'a Lambda,
+        ) -> LocalBoxFuture<'a, (Result<Value, Problem>, Line)> {
+            unreachable!("nothing is carried out")
+        }
+    }
+
+    #[test]
+    fn each_instance_keeps_its_name_when_a_command_is_taken() {
+        let fake = |name: &str| (name.to_owned(), Box::new(Fake) as Box<dyn AnyHosted>);
+        let idle = RefCell::new(["a", "b"].map(fake).into());
+        let hosted = Hosted { open: Box::new(|| Ok(Box::new(Fake))), idle };
+        assert!(hosted.take(ApiGatewayV2httpRequest::default(), &Issuers::default()).is_err());
+        let names: Vec<_> = hosted.idle.take().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["a", "b"]);
+    }
 }
