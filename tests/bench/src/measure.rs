@@ -13,6 +13,8 @@ use crate::store::{Store, Usage};
 const RUNS: usize = 21;
 /// The work is repeated within a run until the run takes this long.
 const RUN_LENGTH: Duration = Duration::from_millis(40);
+/// Allocations are counted this often, and the least counts: some calls ask for the credentials again, or grow a map.
+const COUNTS: usize = 9;
 /// The seed of ids and waits. It makes all sides send the same requests.
 const SEED: u64 = 1;
 
@@ -87,7 +89,8 @@ pub(crate) fn costs(sides: &mut [&mut Side]) -> Vec<Cost> {
         }
     }
     let cost = |(side, times): (&mut &mut Side, Vec<f64>)| {
-        let counted = allocation_counter::measure(|| (side.work)());
+        let counted = (0..COUNTS).map(|_| allocation_counter::measure(|| (side.work)()));
+        let counted = counted.min_by_key(|it| it.count_total).expect("it is counted");
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
         let (allocations, bytes) = (counted.count_total as f64, counted.bytes_total as f64);
         Cost { ns: spread(times), allocations, bytes }

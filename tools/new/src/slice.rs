@@ -1,7 +1,7 @@
 //! Adds a slice: its file with its cases, its binary, its line in the context, the sample of the event it reacts to.
 
 use anyhow::{Result, ensure};
-use heck::{ToLowerCamelCase, ToPascalCase, ToSnakeCase};
+use heck::{ToKebabCase, ToLowerCamelCase, ToPascalCase, ToSnakeCase};
 
 use crate::context::{self, Found, Log};
 use crate::declared::{Declared, declared};
@@ -44,14 +44,23 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
     check("the slice", slice)?;
     let found = context::existing(plan, context)?;
     let (name, module) = (slice.to_pascal_case(), slice.to_snake_case());
-    let deed = Deed::of(context, slice);
+    let mut deed = Deed::of(context, slice);
     let mut id = format!("{}-id", deed.noun).to_snake_case();
     let mut id_name = deed.noun.to_pascal_case() + "Id";
     let order = if matches!(begins, Begins::InOrder(_)) { ORDER } else { "" };
     let (mut on, mut begin) = (None, None);
     match begins {
         Begins::WhenSent => {}
-        Begins::On(event) | Begins::InOrder(event) => on = Some(cause(plan, event, &id)?),
+        Begins::On(event) | Begins::InOrder(event) => {
+            let event = declared(plan, event, "--on")?;
+            let text = plan.read(&format!("{}/src/events.rs", found.folder))?;
+            // If the slice's name names no thing that the context knows, its command is about the thing of the event.
+            if let Some(of_event) = event.id.as_deref().filter(|_| !names(&text, &id_name)) {
+                deed.noun = of_event.trim_end_matches("_id").to_kebab_case();
+                (id, id_name) = (of_event.to_owned(), of_event.to_pascal_case());
+            }
+            on = Some(cause(event, &id));
+        }
         Begins::After(after, of) => {
             let of = Begin::of(plan, context, after, of)?;
             (id, id_name) = (of.id.clone(), of.id_type.clone());
@@ -158,16 +167,15 @@ pub(crate) fn check_binary(plan: &Plan, what: &str, context: &str, slice: &str) 
 }
 
 /// The event that a slice reacts to. For an event without an id, the field is the command's id.
-fn cause(plan: &Plan, on: &str, id: &str) -> Result<Cause> {
-    let Declared { context, log, event_type, id: found, in_payload, .. } =
-        declared(plan, on, "--on")?;
+fn cause(event: Declared, id: &str) -> Cause {
+    let Declared { context, log, event_type, id: found, in_payload, .. } = event;
     let field = found.as_deref().unwrap_or(id).to_lower_camel_case();
     let partition = match log {
         Log::Dcb => format!("{field}:one"),
         Log::Aggregate => format!("{context}#one"),
         Log::Document => format!("{context}-one"),
     };
-    Ok(Cause { context, event_type, field, in_payload, partition })
+    Cause { context, event_type, field, in_payload, partition }
 }
 
 /// Another event of the same streams, for a case. It has only the id, so a person need not add fields.

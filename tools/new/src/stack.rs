@@ -147,7 +147,7 @@ fn without_example(path: &str, text: &str) -> Option<String> {
         "template.yaml" => EMPTY.to_owned(),
         "README.md" => {
             let text = text.split("\n## The example\n").next().unwrap_or_default();
-            text.replace("cargo test -p shop", "cargo test -p rooms")
+            text.replace("cargo test -p shop", "cargo test -p <context>")
         }
         _ => text.to_owned(),
     })

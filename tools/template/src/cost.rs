@@ -74,6 +74,9 @@ pub const PRICES: [&Price; 14] = [
 const DAYS: f64 = 30.0;
 const MINUTES: f64 = DAYS * 24.0 * 60.0;
 
+/// Megabytes of a function whose template names none.
+const MEMORY: f64 = 128.0;
+
 /// How the amount of an item is known. Its price is AWS's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
@@ -104,6 +107,9 @@ struct Facts {
     machine_runs: f64,
     /// Gigabyte-seconds of the functions that run on a schedule.
     compute: f64,
+    /// Megabytes of a function, and of a reader of the index.
+    memory: f64,
+    reader_memory: f64,
     queues: f64,
     /// For each function that feeds lanes, the share of event types that it reads.
     lanes: Vec<f64>,
@@ -189,7 +195,7 @@ impl Facts {
             item("polls of the queue", Modelled, QUEUE.of(MINUTES * POLLS * self.queues)),
             item("metrics that are sent", Modelled, METRIC.of(metrics * hours)),
             item("HTTP API", Counted, API.of(commands)),
-            item("slices", Modelled, commands * lambda(256.0, SLICE_MS)),
+            item("slices", Modelled, commands * lambda(self.memory, SLICE_MS)),
             item(
                 "logs",
                 Modelled,
@@ -207,11 +213,11 @@ impl Facts {
                 commands * (WRITE.of(INDEX_WRITE_EVENT) + READ.of(INDEX_READ_EVENT))
                     + runs * WRITE.of(INDEX_WRITE_PAGE),
             ),
-            item("index-events", Modelled, runs * lambda(512.0, INDEX_MS + more)),
+            item("index-events", Modelled, runs * lambda(self.reader_memory, INDEX_MS + more)),
             item(
                 "bus and publish-events",
                 Modelled,
-                BUS.of(commands) + runs * lambda(256.0, PUBLISH_MS + more),
+                BUS.of(commands) + runs * lambda(self.memory, PUBLISH_MS + more),
             ),
             item(
                 "views",
@@ -219,11 +225,16 @@ impl Facts {
                 runs * (READ.of(view_reads) + WRITE.of(view_writes))
                     + commands * touched * (READ.of(ROW_READ) + WRITE.of(ROW_WRITE)),
             ),
-            item("project-views", Modelled, project * runs * lambda(512.0, VIEWS_MS + more)),
+            item(
+                "project-views",
+                Modelled,
+                project * runs * lambda(self.reader_memory, VIEWS_MS + more),
+            ),
             item(
                 "notifications of reactors",
                 Modelled,
-                BUS.of(notified) + woken * (READ.of(LANES_READ) + lambda(512.0, LANES_MS)),
+                BUS.of(notified)
+                    + woken * (READ.of(LANES_READ) + lambda(self.reader_memory, LANES_MS)),
             ),
             item("storage of one month's events", Modelled, STORAGE.of(commands * STORED)),
         ]
@@ -234,7 +245,10 @@ struct Template<'a>(&'a Value);
 
 impl Template<'_> {
     fn facts(&self, stack: &Stack) -> Facts {
-        let mut facts = Facts { notified: share(stack, |_| true), ..Facts::default() };
+        let memory = self.number(&self.0["Globals"]["Function"]["MemorySize"]).unwrap_or(MEMORY);
+        let readers = self.number(&self.0["Parameters"]["ReaderMemory"]["Default"]);
+        let (reader_memory, notified) = (readers.unwrap_or(memory), share(stack, |_| true));
+        let mut facts = Facts { memory, reader_memory, notified, ..Facts::default() };
         let resources = self.0["Resources"].as_object();
         let resources = resources.into_iter().flatten().map(|(_, resource)| resource);
         for resource in resources.filter(|it| self.is_on(&it["Condition"])) {
@@ -250,11 +264,10 @@ impl Template<'_> {
                 "AWS::CloudWatch::Dashboard" => facts.dashboards += 1.0,
                 "AWS::Serverless::StateMachine" => facts.machine_runs += runs(properties),
                 "AWS::Serverless::Function" => {
-                    let default = &self.0["Globals"]["Function"]["MemorySize"];
-                    let memory = properties["MemorySize"].as_f64().or(default.as_f64());
+                    let memory = self.number(&properties["MemorySize"]).unwrap_or(facts.memory);
                     let runs = runs(properties);
                     facts.runs += runs;
-                    facts.compute += runs * compute(memory.unwrap_or(128.0), IDLE_MS);
+                    facts.compute += runs * compute(memory, IDLE_MS);
                     let pattern = &properties["Events"]["Notified"]["Properties"]["Pattern"];
                     if let Some(readers) = pattern["detail"]["readers"].as_array() {
                         let is_it = |name: &str| readers.iter().any(|reader| reader == name);
@@ -270,17 +283,22 @@ impl Template<'_> {
         facts
     }
 
+    /// A value, or the default of the parameter that it names.
+    fn value<'v>(&'v self, of: &'v Value) -> &'v Value {
+        of["!Ref"].as_str().map_or(of, |name| &self.0["Parameters"][name]["Default"])
+    }
+
+    fn number(&self, of: &Value) -> Option<f64> {
+        self.value(of).as_f64()
+    }
+
     /// Whether a condition holds with the defaults of the parameters. One that is not understood does.
     fn is_on(&self, condition: &Value) -> bool {
         if let Some(name) = condition.as_str() {
             return self.is_on(&self.0["Conditions"][name]);
         }
-        let value = |of: &Value| match of["!Ref"].as_str() {
-            Some(name) => text(&self.0["Parameters"][name]["Default"]),
-            None => text(of),
-        };
         if let Some([a, b]) = condition["!Equals"].as_array().map(Vec::as_slice) {
-            return value(a) == value(b);
+            return text(self.value(a)) == text(self.value(b));
         }
         if let Some([of]) = condition["!Not"].as_array().map(Vec::as_slice) {
             return !self.is_on(of);
@@ -364,6 +382,23 @@ Conditions:
         let all = ["HasUrl", "Shows", "HasMany", "Both", "Shown"].map(holds);
         assert_eq!(all, [false, true, false, false, true]);
         assert!(Template(&template).is_on(&Value::Null), "a resource without a condition");
+    }
+
+    #[test]
+    fn functions_have_the_memory_of_their_parameter_or_else_of_all() {
+        let yaml = "
+Parameters: { ReaderMemory: { Default: 1769 } }
+Globals: { Function: { MemorySize: 256 } }
+Resources:
+  Readers: { Type: AWS::Serverless::Function, Properties: { MemorySize: !Ref ReaderMemory, Events: &each {
+    Looks: { Properties: { ScheduleExpression: rate(1 minute) } } } } }
+  Others: { Type: AWS::Serverless::Function, Properties: { Events: *each } }
+";
+        let template: serde_yaml_ng::Value = serde_yaml_ng::from_str(yaml).expect("YAML");
+        let template = serde_json::to_value(template).expect("JSON");
+        let Facts { memory, reader_memory, compute: gb, .. } = Template(&template).facts();
+        assert_eq!((memory, reader_memory), (256.0, 1_769.0));
+        assert_eq!(gb, MINUTES * (compute(1_769.0, IDLE_MS) + compute(256.0, IDLE_MS)));
     }
 
     #[test]

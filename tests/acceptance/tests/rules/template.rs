@@ -200,7 +200,13 @@ fn the_streams_of_all_logs_are_read_alike() {
 fn events_that_no_slice_reacts_to_can_stay_off_the_bus() {
     let application = applications().find(|it| it.root == workspace_root()).unwrap();
     let template = template(&application.root);
-    assert_eq!(template["Parameters"]["EventsOnBus"]["Default"], "*");
+    let parameter = &template["Parameters"]["EventsOnBus"];
+    assert_eq!(parameter["Default"], "*");
+    let allowed = format!("^({})$", parameter["AllowedPattern"].as_str().unwrap());
+    let allowed = regex_lite::Regex::new(&allowed).unwrap();
+    let is_allowed = |text: &&str| allowed.is_match(text);
+    let texts = ["*", "", "A", "A,B_2", "A,", "A, B", "A B", "*,A", "A\"", "A\\", "2A"];
+    assert_eq!(texts.into_iter().filter(is_allowed).collect::<Vec<_>>(), texts[..4]);
     let is_all = json!({ "!Equals": [{ "!Ref": "EventsOnBus" }, "*"] });
     assert_eq!(template["Conditions"]["PublishesAll"], is_all);
     let functions = resources(&template, "AWS::Serverless::Function");
@@ -230,6 +236,21 @@ fn events_that_no_slice_reacts_to_can_stay_off_the_bus() {
     assert_eq!(going(&some("")), caused);
     let other = types.iter().find(|name| !caused.iter().any(|it| it == **name)).unwrap();
     assert_eq!(going(&some(other)).len(), caused.len() + 1);
+    // A pattern of Lambda has at most 4,096 bytes. In it two quotes are around each name.
+    let longest = vec!["A"; parameter["MaxLength"].as_u64().unwrap() as usize / 2].join("\",\"");
+    assert!(some(&longest).len() <= 4_096);
+}
+
+/// A table that is made with fewer units than DynamoDB gives it anyway is refused.
+#[test]
+fn a_table_is_warm_within_the_bounds_of_dynamodb() {
+    for template in templates() {
+        let parameter = &template["Parameters"]["WarmWriteUnits"];
+        let bounds = ["Default", "MinValue", "MaxValue"].map(|name| parameter[name].as_u64());
+        assert_eq!(bounds, [Some(4_000), Some(4_000), Some(40_000)]);
+        let is_default = json!({ "!Equals": [{ "!Ref": "WarmWriteUnits" }, parameter["Default"]] });
+        assert_eq!(template["Conditions"]["HasWarmWriteUnits"], json!({ "!Not": [is_default] }));
+    }
 }
 
 /// A parameter can name an existing table in place of each, and the outputs are such parameters for another stack.

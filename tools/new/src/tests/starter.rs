@@ -116,6 +116,7 @@ fn an_empty_stack_has_nothing_of_the_example_and_can_be_added_to() {
             "OrderTaken",
             "take-order",
             "starter",
+            "test -p rooms",
             "__",
         ];
         let left = words.iter().find(|word| path.contains(**word) || text.contains(**word));
@@ -210,4 +211,30 @@ fn an_older_stack_gets_what_a_new_one_has_and_keeps_what_a_person_wrote() {
     lacking.write().unwrap();
     assert_eq!(all(), with);
     assert_eq!(Lacking::of(folder.path()).unwrap().parts(), [""; 0]);
+}
+
+/// Such a name is `begin-use`: there is no use with an id.
+#[test]
+fn a_slice_that_reacts_and_names_no_thing_of_its_context_is_about_the_thing_of_the_event() {
+    let folder = new_stack();
+    let write = |context: &str, slice: &str, on: &str| {
+        run(folder.path(), |plan| slice::add(plan, context, slice, Begins::On(on))).unwrap();
+        let source = |file: &str| {
+            let path = format!("functions/{context}/src/{file}.rs");
+            fs::read_to_string(folder.path().join(path)).unwrap()
+        };
+        (source(&slice.replace('-', "_")), source("events"))
+    };
+    run(folder.path(), |plan| context::add(plan, "rooms", Log::Dcb)).unwrap();
+    run(folder.path(), |plan| slice::add(plan, "rooms", "book-room", Begins::WhenSent)).unwrap();
+    for (slice, on, id, of) in [
+        ("begin-use", "rooms/RoomBooked", "room_id", "RoomId"),
+        ("reserve-space", "shop/OrderTaken", "order_id", "OrderId"),
+        ("clean-room", "shop/OrderTaken", "room_id", "RoomId"),
+    ] {
+        let (source, events) = write("rooms", slice, on);
+        assert!(source.contains(&format!("    pub {id}: {of},\n")), "{source}");
+        assert_eq!(events.matches(&format!("id_type!({of}, ")).count(), 1, "{events}");
+        assert!(!events.contains("UseId") && !events.contains("SpaceId"), "{events}");
+    }
 }
