@@ -2,8 +2,8 @@
 //!
 //! | item | `p` | `i` | holds |
 //! |---|---|---|---|
-//! | page | `$AppendsEpoch-0_<epoch>` | offset of its first entry in the epoch | `n` offset after its last, `e` the events as their logs have them, without `tag_*`; `sealed` on the last of an epoch |
-//! | progress | `$Progress-0#<partition>` | 0 | `slot` of the last indexed event, its `appendId` if it is of the DCB log, `checkpoint` after it; `end` of the last page that ends with an event of the partition |
+//! | page | `$AppendsEpoch-0_<epoch>` | offset of its first entry in the epoch | `n` offset after its last, `e` the [references](Reference); `sealed` on the last of an epoch |
+//! | progress | `$Progress-0#<partition>` | 0 | `slot` of the last indexed event, its `mark` unless the index has its body, `checkpoint` after it; `end` of the last page that ends with an event of the partition |
 //! | lease | `$Lease-0` | 0 | `owner` and `until` while an indexer has it; the `end` that the last one has left, and `last`, the partition of the entry before it |
 //!
 //! The 0 is the tranche: there is one.
@@ -13,11 +13,12 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aws::Item;
 use ringfence_core::BoundaryId;
-use ringfence_log::Sources;
 
 use crate::checkpoint::Checkpoint;
 use crate::error::FeedError;
+use crate::mark::Mark;
 use crate::partition::Partition;
+use crate::reference::Reference;
 
 /// Partition key.
 pub const P: &str = "p";
@@ -35,7 +36,7 @@ pub(crate) const LAST: &str = "last";
 /// Offset after the last entry.
 const N: &str = "n";
 const SLOT: &str = "slot";
-const APPEND_ID: &str = "appendId";
+const MARK: &str = "mark";
 const ENTRIES: &str = "e";
 const SEALED: &str = "sealed";
 const EPOCHS: &str = "$AppendsEpoch-0_";
@@ -47,8 +48,8 @@ const LEASE: &str = "$Lease-0";
 pub(crate) struct Progress {
     /// The last event.
     pub(crate) slot: u64,
-    /// The append that put it, if it is of the DCB log.
-    pub(crate) append_id: Option<String>,
+    /// Its mark, unless the index has its body.
+    pub(crate) mark: Option<Mark>,
     /// After its entry.
     pub(crate) checkpoint: Checkpoint,
     /// The end of a page whose last entry is of this partition, so that page is settled.
@@ -61,7 +62,7 @@ pub(crate) struct Page {
     pub(crate) epoch: u64,
     /// Offset of the first entry.
     pub(crate) i: u64,
-    pub(crate) entries: Vec<AttributeValue>,
+    pub(crate) entries: Vec<Reference>,
     /// Whether it is the last of its epoch.
     pub(crate) sealed: bool,
 }
@@ -129,17 +130,17 @@ impl Progress {
         let p = item.get(P).and_then(|p| p.as_s().ok()?.strip_prefix(PROGRESS));
         let partition = Partition::from(BoundaryId::stored(p.ok_or_else(|| malformed(item, P))?));
         let checkpoint = place(item, CHECKPOINT).ok_or_else(|| malformed(item, CHECKPOINT))?;
-        let append_id = item.get(APPEND_ID).and_then(|id| id.as_s().ok()).cloned();
+        let mark = item.get(MARK).and_then(Mark::of_attribute);
         let (slot, end) = (whole(item, SLOT)?, place(item, END));
-        Ok((partition, Self { slot, append_id, checkpoint, end }))
+        Ok((partition, Self { slot, mark, checkpoint, end }))
     }
 
     /// The attributes that hold it.
     pub(crate) fn attributes(&self) -> Vec<(&'static str, AttributeValue)> {
-        let append_id = self.append_id.as_ref().map(|id| (APPEND_ID, text(id)));
+        let mark = self.mark.as_ref().map(|mark| (MARK, mark.attribute()));
         let end = self.end.map(|end| (END, number(end)));
         let place = [(CHECKPOINT, number(self.checkpoint)), (SLOT, number(self.slot))];
-        place.into_iter().chain(append_id).chain(end).collect()
+        place.into_iter().chain(mark).chain(end).collect()
     }
 }
 
@@ -162,25 +163,14 @@ impl Page {
         }
     }
 
-    /// How far its partitions are indexed with it. An entry may be of a log that the stack no longer has.
-    pub(crate) fn progress(
-        &self,
-        sources: &Sources,
-    ) -> Result<BTreeMap<Partition, Progress>, FeedError> {
+    /// How far its partitions are indexed with it.
+    pub(crate) fn progress(&self) -> Result<BTreeMap<Partition, Progress>, FeedError> {
         let mut reached = BTreeMap::new();
         for (entry, n) in self.entries.iter().zip(self.i + 1..) {
+            let (slot, mark) = (entry.slot, entry.mark().cloned());
             let checkpoint = checkpoint(self.epoch, n)?;
-            let malformed = || {
-                let item = format!("{} {}", epoch_id(self.epoch), self.i);
-                FeedError::Malformed { item, problem: "an entry names no event" }
-            };
-            let item = entry.as_m().map_err(|_| malformed())?;
-            let Some(source) = sources.of(item) else { continue };
-            let (id, slot) = source.place(item).ok_or_else(malformed)?;
-            let append_id = source.append_id(item).cloned();
-            let partition = Partition { log: source.facts().kind, id };
             let end = (n == self.n()).then(|| self.end()).transpose()?;
-            reached.insert(partition, Progress { slot, append_id, checkpoint, end });
+            reached.insert(entry.partition.clone(), Progress { slot, mark, checkpoint, end });
         }
         Ok(reached)
     }
@@ -191,6 +181,12 @@ impl Page {
         let Some(AttributeValue::L(entries)) = item.remove(ENTRIES) else {
             return Err(malformed(&item, ENTRIES));
         };
+        // The older form has the item of each event.
+        if let Some(AttributeValue::M(_)) = entries.first() {
+            return Err(FeedError::Old { item: name(&item) });
+        }
+        let entries = entries.into_iter().map(Reference::of_attribute).collect::<Option<_>>();
+        let entries: Vec<_> = entries.ok_or_else(|| malformed(&item, "an entry names no event"))?;
         let page = Self { epoch, i, entries, sealed };
         if page.n() == n && !page.entries.is_empty() {
             Ok(page)
@@ -205,7 +201,8 @@ impl Page {
         if self.sealed {
             item.insert(SEALED.to_owned(), AttributeValue::Bool(true));
         }
-        item.insert(ENTRIES.to_owned(), AttributeValue::L(self.entries.clone()));
+        let entries = self.entries.iter().map(Reference::attribute);
+        item.insert(ENTRIES.to_owned(), AttributeValue::L(entries.collect()));
         item
     }
 }

@@ -124,7 +124,7 @@ impl<'a> Round<'a> {
         let all = first.is_some() && pages.last().is_none_or(|page| page.place() == from.place());
         pages.extend(first);
         for page in pages.iter().rev() {
-            for (partition, progress) in page.progress(self.backlog.sources())? {
+            for (partition, progress) in page.progress()? {
                 self.backlog.advance(&partition, progress);
             }
         }
@@ -157,11 +157,10 @@ impl<'a> Round<'a> {
         mut more: Vec<Partition>,
         attempt: u32,
     ) -> Result<Option<Partition>, FeedError> {
-        let reached = last.progress(self.backlog.sources())?;
+        let reached = last.progress()?;
         let is_behind = |found: &BTreeMap<Partition, Progress>, partition, to: &Progress| {
             found.get(partition).is_none_or(|found| found.checkpoint < to.checkpoint)
         };
-        // If the last entry is of a log that the stack no longer has, no progress shows that all are settled.
         let of_last_entry = reached.iter().find(|(_, progress)| progress.end.is_some());
         let of_last_entry = of_last_entry.map(|(partition, _)| partition.clone());
         if let Some(partition) = &of_last_entry {
@@ -207,7 +206,7 @@ impl<'a> Round<'a> {
                     let found = found.map(|item| Page::of(page.epoch, item)).transpose()?;
                     if found.as_ref() == Some(&page) {
                         // The page is our own: it was sent before, and the answer was lost. Nobody else settles it.
-                        let reached = page.progress(self.backlog.sources())?;
+                        let reached = page.progress()?;
                         settle(&index.table, &reached, retry).await?;
                     } else {
                         self.end.crowd = CROWD;
@@ -226,7 +225,7 @@ impl<'a> Round<'a> {
 
     /// Settles a page that was put, and goes on after it.
     async fn done(&mut self, page: &Page) -> Result<(), FeedError> {
-        let reached = page.progress(self.backlog.sources())?;
+        let reached = page.progress()?;
         settle(&self.indexer.index.table, &reached, self.retry).await?;
         let of_last_entry = reached.iter().find(|(_, progress)| progress.end.is_some());
         self.end.last = of_last_entry.map(|(partition, _)| partition.clone());
@@ -242,8 +241,7 @@ impl<'a> Round<'a> {
     fn narrow(&mut self, refused: &Page, error: FeedError) -> Result<(), FeedError> {
         self.entries_max = (refused.entries.len() / 2).max(1);
         if refused.entries.len() == 1
-            && let Some((partition, Progress { slot, .. })) =
-                refused.progress(self.backlog.sources())?.pop_first()
+            && let Some((partition, Progress { slot, .. })) = refused.progress()?.pop_first()
             && let Some(queue) = self.backlog.queues.get_mut(&partition)
         {
             queue.fresh = VecDeque::new();

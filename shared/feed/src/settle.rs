@@ -17,7 +17,7 @@ use crate::item::{CHECKPOINT, Progress, progress_key};
 use crate::partition::Partition;
 
 /// Moves under way at once.
-const MOVES_AT_ONCE: usize = 64;
+const MOVES_AT_ONCE: usize = 128;
 
 /// Moves each partition to its progress, unless it has come further; the partition of the last entry comes last.
 pub(crate) async fn settle(

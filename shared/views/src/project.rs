@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::Client;
 use futures::StreamExt;
 use ringfence_aws::{Clock, Meter, Retry, Table};
 use ringfence_core::Catalogs;
-use ringfence_feed::{Checkpoint, Checkpoints, Entry, FeedError, Index, Reached, Until};
+use ringfence_feed::{Checkpoint, Checkpoints, FeedError, FeedStep, Index, Reached, Until};
 use ringfence_lambda::Links;
 
 use crate::batch::{Batch, Cut, Folded, HELD_BYTES_MAX, Touched};
@@ -196,15 +196,17 @@ impl Projector {
         ran: &mut Ran,
     ) -> Result<Followed, ViewError> {
         let start = from.checkpoint.unwrap_or(Checkpoint::START);
-        let mut feed = self.index.read(start, Until::Present);
+        let view = *work.view;
+        let mut feed = self.index.read_where(start, Until::Present, move |it| view.wants(it));
         let mut batch = Batch::behind(from);
         loop {
             let next = match feed.next().await {
                 None => Ok(None),
-                Some(entry) => {
-                    let event = entry.as_ref().ok().map(|entry| &entry.event);
-                    event.into_iter().for_each(|event| ran.links.add(&event.metadata));
-                    Touched::new(work.view, &self.catalogs, entry).map(Some)
+                Some(step) => {
+                    if let Ok(FeedStep::Event(entry)) = &step {
+                        ran.links.add(&entry.event.metadata);
+                    }
+                    Touched::new(work.view, &self.catalogs, step).map(Some)
                 }
             };
             // The events before an error are applied.
@@ -320,7 +322,7 @@ impl Projector {
     /// The index can't be read.
     pub async fn next_ms(&self, checkpoint: Option<Checkpoint>) -> Result<Option<u64>, ViewError> {
         let from = checkpoint.unwrap_or(Checkpoint::START);
-        let next = self.index.read(from, Until::Present).next().await;
-        Ok(next.map(Entry::or_known).transpose()?.map(|(entry, _)| entry.event.at))
+        let next = self.index.read_where(from, Until::Present, |_| false).next().await;
+        Ok(next.transpose()?.map(|step| step.at()))
     }
 }

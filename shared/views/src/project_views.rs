@@ -7,13 +7,15 @@
 mod report;
 mod round;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::Clock;
-use ringfence_core::Catalogs;
+use ringfence_core::{Catalogs, LogKind};
 use ringfence_feed::{Index, Sources};
 use ringfence_lambda::{Call, Service, Variables};
+use ringfence_log::StackLogs;
 use serde_json::Value;
 
 use crate::project::Projector;
@@ -27,8 +29,15 @@ pub struct Folded {
     pub views: Vec<Definition>,
     /// The catalogs of all contexts.
     pub catalogs: Catalogs,
-    /// Their logs.
+    /// Their logs, from which their events are read.
     pub sources: Sources,
+}
+
+/// The names of the tables of the logs, of the index and of the views.
+pub struct FoldedTables {
+    logs: BTreeMap<LogKind, String>,
+    index: String,
+    views: String,
 }
 
 /// The function. It serves the views of the stack.
@@ -44,18 +53,25 @@ impl Service for ProjectViews {
     const ANSWER_TIME: Duration = Duration::from_secs(5);
     const TIME_DEFAULT: Duration = Duration::from_secs(20);
     type Of = Folded;
-    /// The names of the index's table and of the views' table.
-    type Config = (String, String);
+    type Config = FoldedTables;
 
-    fn config(_: &Folded, variables: &mut Variables) -> (String, String) {
-        (variables.required("INDEX_TABLE"), variables.required("VIEW_TABLE"))
+    fn config(folded: &Folded, variables: &mut Variables) -> FoldedTables {
+        FoldedTables {
+            logs: variables.tables(&folded.sources),
+            index: variables.required("INDEX_TABLE"),
+            views: variables.required("VIEW_TABLE"),
+        }
     }
 
-    async fn open(folded: Folded, (index, table): (String, String)) -> Result<Self, Error> {
+    async fn open(
+        folded: Folded,
+        FoldedTables { logs, index, views: table }: FoldedTables,
+    ) -> Result<Self, Error> {
         let Folded { views, catalogs, sources } = folded;
         let (client, clock) = (ringfence_aws::client_from_env()?, Clock::system());
         ringfence_aws::open(&client, &clock).await;
-        let index = Index::new(client.clone(), index, sources);
+        let logs = StackLogs { client: client.clone(), clock: clock.clone(), tables: logs };
+        let index = Index::new(client.clone(), index, logs.bodies(&sources));
         let projector = Projector::new(client, index, table, catalogs, clock.clone());
         Ok(Self { projector, views, clock })
     }

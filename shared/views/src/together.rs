@@ -13,7 +13,7 @@ use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::BoxStream;
 use ringfence_aws::Retry;
-use ringfence_feed::{Checkpoint, Entry, FeedError, Together, Until};
+use ringfence_feed::{Checkpoint, FeedError, FeedStep, Reference, Together, Until};
 use tokio::time::timeout;
 
 use crate::batch::{ACTIONS_MAX, Batch, ENTRIES_MAX, HELD_BYTES_MAX, Touched};
@@ -56,7 +56,7 @@ struct Chunk {
     unable: BTreeSet<String>,
 }
 
-type Feed = BoxStream<'static, Result<Entry, FeedError>>;
+type Feed = BoxStream<'static, Result<FeedStep, FeedError>>;
 
 impl<'a> Group<'a> {
     pub(crate) fn new(
@@ -125,7 +125,10 @@ impl<'a> Group<'a> {
 
     /// Applies the events after the checkpoint. False if another run has moved it, or changed who moves.
     async fn follow(&mut self, ran: &mut Ran) -> Result<bool, ViewError> {
-        let mut feed = self.projector.index.read(self.found.checkpoint, Until::Present);
+        let views: Vec<_> = self.members.values().map(|member| *member.view).collect();
+        let wants = move |it: &Reference| views.iter().any(|view| view.wants(it));
+        let from = self.found.checkpoint;
+        let mut feed = self.projector.index.read_where(from, Until::Present, wants);
         loop {
             let chunk = self.read(&mut feed, ran).await?;
             let Some(end) = chunk.end else { return Ok(true) };
@@ -156,11 +159,14 @@ impl<'a> Group<'a> {
     async fn read(&self, feed: &mut Feed, ran: &mut Ran) -> Result<Chunk, ViewError> {
         let (mut chunk, mut held) = (Chunk::default(), 0);
         while chunk.events < ENTRIES_MAX as u64 && held < HELD_BYTES_MAX {
-            let Some(entry) = feed.next().await else {
+            let Some(step) = feed.next().await else {
                 chunk.is_last = true;
                 break;
             };
-            let (entry, undecodable) = Entry::or_known(entry)?;
+            let (checkpoint, known) = FeedStep::or_known(step)?;
+            chunk.events += 1;
+            chunk.end = Some(checkpoint);
+            let Some((entry, undecodable)) = known else { continue };
             ran.links.add(&entry.event.metadata);
             for (reader, member) in &self.members {
                 let (catalogs, entry) = (&self.projector.catalogs, Cow::Borrowed(&entry));
@@ -174,8 +180,6 @@ impl<'a> Group<'a> {
                     _ => drop(chunk.unable.insert(reader.clone())),
                 }
             }
-            chunk.events += 1;
-            chunk.end = Some(entry.checkpoint);
         }
         chunk.touched.retain(|reader, _| !chunk.unable.contains(reader));
         Ok(chunk)

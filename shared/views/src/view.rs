@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_core::{Current, Due, DueRow, Principal, Reads, SequencedEvent};
+use ringfence_feed::Reference;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -161,6 +162,11 @@ impl Definition {
         let known =
             event.partition.is_of_dcb_log() || self.streams.contains(&event.context.as_str());
         known && self.types.contains(&event.event_type.as_str())
+    }
+
+    /// Whether it may read the event of an entry.
+    pub(crate) fn wants(&self, entry: &Reference) -> bool {
+        self.types.contains(&entry.event_type.as_str())
     }
 
     /// Folds an event that the view reads into rows in memory, by id, as they are stored.

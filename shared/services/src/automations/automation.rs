@@ -1,11 +1,13 @@
 //! An ordered automation, as a handler of the events of lanes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use lambda_runtime::Error;
 use ringfence_core::{BoundaryId, Cause, Context, Lane, SequencedEvent, Slice};
+use ringfence_feed::Wants;
 use ringfence_lambda::slice::Hosted;
 use ringfence_log::{Log, Sourced, Sources, StackLogs};
 use ringfence_reactors::{Delivery, Failed, Handler, InDoubt, Starts};
@@ -80,9 +82,16 @@ impl Handler for Automation {
     }
 
     fn handles(&self, event: &SequencedEvent) -> bool {
-        let is_cause =
-            |cause: &Cause| cause.context == event.context && cause.event_type == event.event_type;
+        // The context of an event of the DCB log that can't be read is not known.
+        let is_cause = |cause: &Cause| {
+            cause.event_type == event.event_type && [cause.context, ""].contains(&&*event.context)
+        };
         self.slice.causes.iter().any(is_cause)
+    }
+
+    fn wants(&self) -> Wants {
+        let causes = self.slice.causes;
+        Arc::new(move |it| causes.iter().any(|cause| cause.event_type == it.event_type))
     }
 
     fn lane(&self, event: &SequencedEvent) -> BoundaryId {
