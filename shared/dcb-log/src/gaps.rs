@@ -48,7 +48,7 @@ pub(crate) async fn gaps(
     for (partition, last) in torn {
         let mut wanted = 1;
         {
-            let mut items = pin!(log.items_after(&partition, 0, Retry::default()));
+            let mut items = pin!(log.items_in(&partition, 1..=u64::MAX, true, Retry::default()));
             while wanted <= last
                 && let Some(item) = items.try_next().await?
                 && slot(&item) == Some(wanted)

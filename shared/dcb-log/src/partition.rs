@@ -1,5 +1,7 @@
 //! Reads a partition: its events one after another, and its end.
 
+use std::ops::RangeInclusive;
+
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use futures::stream::{Stream, StreamExt, TryStreamExt, iter, try_unfold};
 use ringfence_aws::{Item, Retry};
@@ -9,27 +11,33 @@ use crate::item::{AT, ID, POSITION, number, slot, text, whole};
 use crate::log::DcbLog;
 
 impl DcbLog {
-    /// The items of the partition's events after a slot, read strongly, one page after the other. The events of one
-    /// append may become visible one by one, so there can be gaps. The caller must ignore the events after a gap.
+    /// The items of the partition's events in some slots, one page after the other. Even if the read is strong, the events
+    /// of one append may become visible one by one, so there can be gaps. A caller that reads to the end must ignore the
+    /// events after a gap.
     ///
     /// # Errors
     /// A page can't be read.
-    pub fn items_after<'a>(
+    pub fn items_in<'a>(
         &'a self,
         partition: &'a BoundaryId,
-        after: u64,
+        slots: RangeInclusive<u64>,
+        strong: bool,
         retry: Retry,
     ) -> impl Stream<Item = Result<Item, LogError>> + Send + 'a {
+        let (first, last) = slots.into_inner();
         try_unfold(Some(None), move |start: Option<Option<Item>>| async move {
             let Some(start) = start else { return Ok(None) };
             let query = || {
                 let start = start.clone();
                 self.table.query(move |query| {
                     of_partition(query, partition)
-                        .key_condition_expression("#id = :id AND #position > :after")
+                        .key_condition_expression(
+                            "#id = :id AND #position BETWEEN :first AND :last",
+                        )
                         .expression_attribute_names("#position", POSITION)
-                        .expression_attribute_values(":after", number(after))
-                        .consistent_read(true)
+                        .expression_attribute_values(":first", number(first))
+                        .expression_attribute_values(":last", number(last))
+                        .consistent_read(strong)
                         .set_exclusive_start_key(start)
                 })
             };

@@ -1,15 +1,16 @@
 //! The log by its name in a context, and as the index and the EventTopic follow it.
 
-use crate::item::{APPEND_ID, AT, EVENT, ID, POSITION};
-use crate::{DcbLog, VerifyOptions, event_of_image, item, table_layout};
+use crate::get::get_all;
+use crate::item::{APPEND_ID, EVENT, ID, POSITION, key};
+use crate::{DcbLog, VerifyOptions, event_of_image, table_layout};
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
-use ringfence_aws::{Item, Retry, TableLayout};
+use ringfence_aws::{Item, Meter, Retry, TableLayout};
 use ringfence_core::{
     BoundaryId, Catalog, Consistency, Context, Current, LogError, LogKind, LogName, Read, Reads,
     ReadsOf, SequencedEvent, Slice, State,
 };
-use ringfence_log::news::{Found, StreamError, bounded, whole};
+use ringfence_log::news::{Found, Run, Single, StreamError, bounded, whole};
 use ringfence_log::{
     BoundaryShape, BoxError, InTable, KeptState, LogOfEvents, NewEvents, OpenSource, Source,
     SourceFacts, SourceTable, Sourced, StoredEvents, by,
@@ -122,14 +123,12 @@ impl Source for Dcb {
         Ok(event_of_image(image)?.into_iter().map(Ok).collect())
     }
 
-    fn event(&self, entry: Item) -> Result<SequencedEvent, BoxError> {
-        event_of_image(entry)?.ok_or_else(|| "it has no event type".into())
+    fn event(&self, item: Item) -> Result<SequencedEvent, BoxError> {
+        event_of_image(item)?.ok_or_else(|| "it has no event type".into())
     }
 
-    /// Drops the attributes of the indexes.
-    fn entry(&self, mut item: Item) -> Item {
-        item.retain(|name, _| !name.starts_with("tag_"));
-        item
+    fn is_of_index(&self, attribute: &str) -> bool {
+        attribute.starts_with("tag_")
     }
 
     fn news(&self, image: Item) -> Result<Option<NewEvents>, BoxError> {
@@ -138,14 +137,6 @@ impl Source for Dcb {
         }
         let (partition, slot) = self.place(&image).ok_or("its key is not that of an event")?;
         Ok(Some((partition, [(slot, image)].into())))
-    }
-
-    fn keeps_times(&self) -> bool {
-        true
-    }
-
-    fn time(&self, item: &Item) -> Option<u64> {
-        item::whole(item, AT)
     }
 
     fn append_id<'i>(&self, item: &'i Item) -> Option<&'i String> {
@@ -172,11 +163,37 @@ impl SourceTable for DcbLog {
         retry: Retry,
     ) -> BoxFuture<'a, Result<Found, StreamError>> {
         let look = move |from: u64| async move {
-            let items = self.items_after(partition, from.saturating_sub(1), retry);
+            let items = self.items_in(partition, from..=u64::MAX, true, retry);
             bounded(items.map_err(unread("partition")), POSITION).await
         };
         let wanted = LogKind::Dcb.slot_after(after);
         Box::pin(whole(partition, wanted, known, retry, look))
+    }
+
+    fn singles<'a>(
+        &'a self,
+        places: Vec<Single<'a>>,
+        strong: bool,
+    ) -> BoxFuture<'a, Result<Vec<Item>, StreamError>> {
+        let key = |(partition, slot): Single<'_>| key(partition.as_str(), slot);
+        let keys = places.into_iter().map(key).collect();
+        Box::pin(async move {
+            let items = get_all(self, Retry::default(), keys, strong).await;
+            items.map_err(unread("events"))
+        })
+    }
+
+    fn run<'a>(
+        &'a self,
+        (partition, slots): Run<'a>,
+        strong: bool,
+    ) -> BoxFuture<'a, Result<Vec<Item>, StreamError>> {
+        let items = self.items_in(partition, slots, strong, Retry::default());
+        Box::pin(items.map_err(unread("events")).try_collect())
+    }
+
+    fn meter(&self) -> &Meter {
+        self.table.meter()
     }
 
     fn stored(&self) -> BoxStream<'_, Result<StoredEvents, StreamError>> {

@@ -1,22 +1,27 @@
 //! Reads the index backwards.
 
-use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, try_unfold};
+use std::sync::Arc;
+
+use futures::future::ready;
+use futures::stream::{BoxStream, StreamExt, once, try_unfold};
 use ringfence_aws::Retry;
 
+use crate::bodies::References;
 use crate::checkpoint::{Checkpoint, EPOCH_ENTRIES_MAX};
-use crate::entry::Entry;
+use crate::entry::{Entry, FeedStep};
 use crate::error::{FeedError, failed};
 use crate::index::Index;
 use crate::item::Page;
-use crate::read::{Direction, entries, query};
+use crate::read::{Direction, query, references};
+use crate::reference::Reference;
 
 impl Index {
     /// The last `entries_max` entries before a checkpoint, the latest first; fewer if the index has fewer. The
-    /// checkpoint may not be after the end. The reads are strong. They bring whole pages, so they can cost more than
-    /// the entries.
+    /// checkpoint may not be after the end. The reads of the index are strong. They bring whole pages, so they can cost
+    /// more than the entries.
     ///
     /// # Errors
-    /// A request that fails for good or too often. An event that can't be decoded is an error in its place.
+    /// A request that fails for good or too often. An event that can't be read is an error in its place.
     pub async fn before(
         &self,
         checkpoint: Checkpoint,
@@ -31,23 +36,42 @@ impl Index {
             found.append(&mut entries);
         }
         found.truncate(entries_max);
-        Ok(found)
+        let steps = self.steps(once(ready(Ok(found))), Arc::new(|_: &Reference| true));
+        let (mut entries, mut steps) = (Vec::new(), steps);
+        while let Some(step) = steps.next().await {
+            match step.map(FeedStep::event) {
+                Err(error) if !error.is_of_event() => return Err(error),
+                step => entries.extend(step.transpose()),
+            }
+        }
+        Ok(entries)
+    }
+
+    /// The events before a checkpoint, the latest first: as [`Index::read_back_where`] for a reader that wants all.
+    #[must_use]
+    pub fn read_back(&self, from: Checkpoint) -> BoxStream<'static, Result<Entry, FeedError>> {
+        let steps = self.read_back_where(from, |_| true);
+        steps.filter_map(|step| ready(step.map(FeedStep::event).transpose())).boxed()
     }
 
     /// The entries before a checkpoint, the latest first. The checkpoint may not be after the end. Reads are eventually
-    /// consistent, at half the price, and strong where a page is missing. The stream ends after its first error, unless
-    /// that is an event that can't be decoded.
+    /// consistent, at half the price, and strong where a page or an event is missing. The stream ends after its first
+    /// error, unless that is an event that can't be read.
     #[must_use]
-    pub fn read_back(&self, from: Checkpoint) -> BoxStream<'static, Result<Entry, FeedError>> {
+    pub fn read_back_where(
+        &self,
+        from: Checkpoint,
+        wants: impl Fn(&Reference) -> bool + Send + Sync + 'static,
+    ) -> BoxStream<'static, Result<FeedStep, FeedError>> {
         let index = self.clone();
         let answers = try_unfold(Place::of(from), move |mut place| {
             let index = index.clone();
             async move {
-                let entries = place.next(&index, None, false).await?;
-                Ok(entries.map(|entries| (iter(entries), place)))
+                let found = place.next(&index, None, false).await?;
+                Ok(found.map(|found| (found, place)))
             }
         });
-        answers.try_flatten().boxed()
+        self.steps(answers, Arc::new(wants))
     }
 }
 
@@ -69,7 +93,7 @@ impl Place {
         index: &Index,
         pages_max: Option<i32>,
         mut strong: bool,
-    ) -> Result<Option<Vec<Result<Entry, FeedError>>>, FeedError> {
+    ) -> Result<Option<References>, FeedError> {
         loop {
             if self.offset == 0 {
                 let Some(earlier) = self.epoch.checked_sub(1) else { return Ok(None) };
@@ -91,9 +115,7 @@ impl Place {
                     usize::try_from(self.offset.saturating_sub(page.i)).unwrap_or(usize::MAX);
                 page.entries.truncate(before);
                 self.offset = page.i;
-                let mut entries: Vec<_> = entries(&index.sources, page).collect();
-                entries.reverse();
-                found.append(&mut entries);
+                found.extend(references(page)?.into_iter().rev());
             }
             match (found.is_empty(), strong) {
                 (false, _) => return Ok(Some(found)),

@@ -7,12 +7,13 @@ use futures::future::try_join_all;
 use futures::stream::{StreamExt, iter};
 use ringfence_aws::{BATCH_KEYS_MAX, Item, Retry};
 use ringfence_core::BOUNDARY_BYTES_MAX;
-use ringfence_log::{Sources, news::dense};
+use ringfence_log::news::dense;
 
 use crate::checkpoint::Checkpoint;
 use crate::error::{FeedError, IndexError, failed};
 use crate::indexer::{Indexed, Indexer};
 use crate::item::{Progress, Reached, progress_key};
+use crate::mark::Mark;
 use crate::news::News;
 use crate::page::Queue;
 use crate::partition::Partition;
@@ -116,11 +117,6 @@ impl<'a> Backlog<'a> {
         self.queues.iter().filter_map(lags).collect()
     }
 
-    /// The logs whose entries can be read.
-    pub(crate) fn sources(&self) -> &'a Sources {
-        &self.indexer.index.sources
-    }
-
     /// Partitions that have more, or whose events are not all in the index.
     pub(crate) fn undone(&self) -> Vec<Partition> {
         let undone = |(partition, queue): &(&Partition, &Queue)| {
@@ -170,10 +166,10 @@ impl<'a> Backlog<'a> {
             return 0;
         }
         let waiting = queue.fresh.len();
-        queue.fresh.retain(|fresh| fresh.slot > progress.slot);
+        queue.fresh.retain(|fresh| fresh.entry.slot > progress.slot);
         let done = waiting - queue.fresh.len();
         let follows = partition.log.slot_after(Some(progress.slot));
-        if queue.fresh.front().is_some_and(|fresh| fresh.slot != follows) {
+        if queue.fresh.front().is_some_and(|fresh| fresh.entry.slot != follows) {
             queue.fresh.clear();
             self.open.entry(partition.clone()).or_default();
         }
@@ -194,11 +190,8 @@ impl<'a> Backlog<'a> {
                     continue;
                 }
             };
-            if let Some(Progress { slot, append_id: Some(indexed), .. }) = progress
-                && known
-                    .get(slot)
-                    .and_then(|item| source.append_id(item))
-                    .is_some_and(|it| it != indexed)
+            if let Some(Progress { slot, mark: Some(indexed), .. }) = progress
+                && known.get(slot).is_some_and(|item| Mark::of(source, item) != *indexed)
             {
                 let (partition, slot) = (partition.clone(), *slot);
                 self.fail(partition.clone(), IndexError::Replaced { partition, slot });

@@ -42,8 +42,20 @@ pub enum FeedError {
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// An event of the index can't be decoded. A stream of entries goes on after it.
-    #[error("the event after checkpoint {before}, {}, can't be decoded", known.event.id())]
+    /// The index has the form of an older version, which kept the events themselves.
+    #[error(
+        "item {item} of the index has the form of an older version: name another table for the index, and run \
+         `ringfence index repair`"
+    )]
+    Old {
+        /// Its key.
+        item: String,
+    },
+    /// The bodies of events can't be read from their log.
+    #[error("the events of the index can't be read from their log")]
+    Body(#[source] Arc<StreamError>),
+    /// An event of the index can't be read. A stream of entries goes on after it.
+    #[error("the event after checkpoint {before}, {}, can't be read", known.event.id())]
     Undecodable {
         /// The checkpoint before it.
         before: Checkpoint,
@@ -70,16 +82,29 @@ impl FeedError {
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Failed { .. } | Self::Contention { .. } => true,
+            // It waits for a person, and nothing may be given up until then.
+            Self::Failed { .. } | Self::Contention { .. } | Self::Old { .. } => true,
+            Self::Body(error) => error.is_transient(),
             Self::Malformed { .. } | Self::Undecodable { .. } | Self::Moved { .. } => false,
         }
     }
 
-    /// Whether one event can't be decoded, and the others can be read.
+    /// Whether one event can't be read, and the others can be read.
     #[must_use]
     pub fn is_of_event(&self) -> bool {
         matches!(self, Self::Undecodable { .. })
     }
+}
+
+/// Why an event can't be read, though its log can.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BodyError {
+    #[error("the event is gone from its log; `ringfence index verify` lists such events")]
+    Gone,
+    #[error(
+        "its log has another event in the place of the event; `ringfence index verify` lists such events"
+    )]
+    Another,
 }
 
 pub(crate) fn failed(operation: &'static str) -> impl FnOnce(GaveUp) -> FeedError {

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use ringfence_core::{SequencedEvent, Tag};
 
-/// The events that a reader wants: of one of the types, if any is named, and with all of the tags. Used with
-/// `try_filter` on a stream of entries.
+use crate::reference::Reference;
+
+/// The events that a reader wants: of one of the types, if any is named, and with all of the tags.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// The event has one of these types; if empty, any type.
@@ -15,6 +16,13 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Says which events may match, before they are read. An entry has no tags.
+    #[must_use]
+    pub fn wants(&self) -> impl Fn(&Reference) -> bool + Send + Sync + use<> {
+        let types = self.types.clone();
+        move |it| types.is_empty() || types.contains(&it.event_type)
+    }
+
     /// Whether it wants the event.
     #[must_use]
     pub fn matches(&self, event: &SequencedEvent) -> bool {

@@ -3,26 +3,48 @@
 use std::sync::{Arc, atomic::AtomicU64};
 
 use aws_sdk_dynamodb::Client;
-use ringfence_aws::{Clock, Meter, Retry, Table};
+use ringfence_aws::{Clock, Meter, Retry, Table, Usage};
 use ringfence_core::{BoundaryId, chain};
-use ringfence_log::Sources;
+use ringfence_log::{EntryError, OpenSource};
 use serde_json::Value;
 
 use crate::checkpoint::Checkpoint;
-use crate::entry::Entry;
+use crate::entry::{Entry, FeedStep, KnownEntry};
 use crate::error::{FeedError, failed};
 use crate::item::{self, Progress};
 
-impl Entry {
-    /// An entry that was read. If its event can't be decoded, the entry has its place and its type without a payload,
-    /// and the reason comes with it.
+impl FeedStep {
+    /// A step that was read: the checkpoint after it, and the event if it is wanted, as [`Entry::or_known`] has it.
     ///
     /// # Errors
     /// Any other error of the index.
-    pub fn or_known(entry: Result<Self, FeedError>) -> Result<(Self, Option<String>), FeedError> {
+    pub fn or_known(
+        step: Result<Self, FeedError>,
+    ) -> Result<(Checkpoint, Option<KnownEntry>), FeedError> {
+        let entry = match step {
+            Ok(Self::Passed(checkpoint, _)) => return Ok((checkpoint, None)),
+            Ok(Self::Event(entry)) => Ok(entry),
+            Err(error) => Err(error),
+        };
+        let known = Entry::or_known(entry)?;
+        Ok((known.0.checkpoint, Some(known)))
+    }
+}
+
+impl Entry {
+    /// An entry that was read. If its event can't be read, the entry has its place and its type without a payload, and
+    /// the reason comes with it.
+    ///
+    /// # Errors
+    /// Any other error of the index.
+    pub fn or_known(entry: Result<Self, FeedError>) -> Result<KnownEntry, FeedError> {
         match entry {
             Err(FeedError::Undecodable { known, source, .. }) => {
-                Ok((*known, Some(format!("the event can't be decoded: {}", chain(&*source)))))
+                let why = match source.is::<EntryError>() {
+                    true => format!("the event can't be decoded: {}", chain(&*source)),
+                    false => chain(&*source),
+                };
+                Ok((*known, Some(why)))
             }
             entry => Ok((entry?, None)),
         }
@@ -66,27 +88,38 @@ pub enum Until {
 #[derive(Clone, Debug)]
 pub struct Index {
     pub(crate) table: Table,
-    /// The logs whose entries are read.
-    pub(crate) sources: Sources,
+    /// The logs whose events are read.
+    pub(crate) logs: Arc<[OpenSource]>,
     /// An epoch that has begun, from which the end is looked for.
     pub(crate) epoch: Arc<AtomicU64>,
 }
 
 impl Index {
-    /// The index in `table`, and the logs whose entries are read. The client's own retries must be off.
+    /// The index in `table`, and the logs whose events are read. The client's own retries must be off.
     #[must_use]
-    pub fn new(client: Client, table: impl Into<String>, sources: impl Into<Sources>) -> Self {
+    pub fn new(
+        client: Client,
+        table: impl Into<String>,
+        logs: impl IntoIterator<Item = OpenSource>,
+    ) -> Self {
         Self {
             table: Table::new(client, table, &Clock::system()),
-            sources: sources.into(),
+            logs: logs.into_iter().collect(),
             epoch: Arc::default(),
         }
     }
 
-    /// What this index's requests cost so far.
+    /// What the requests to its table cost so far.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         self.table.meter()
+    }
+
+    /// What this index's requests cost so far, with those for the events in the logs.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let of_logs = self.logs.iter().map(|log| log.table.meter().snapshot());
+        of_logs.fold(self.meter().snapshot(), |sum, usage| sum.and(&usage))
     }
 
     /// A checkpoint after the event `slot` of `partition`, once the event is in the index. A reader

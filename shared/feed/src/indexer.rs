@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::{Clock, Item, Meter, Retry};
 use ringfence_core::LogKind;
+use ringfence_log::OpenSource;
 use ringfence_log::news::StreamError;
-use ringfence_log::{OpenSource, Sources};
 
 use crate::checkpoint::EpochEntries;
 use crate::error::IndexError;
@@ -23,7 +23,6 @@ pub type Indexed = Result<u64, IndexError>;
 /// Appends the new events of partitions to the index: each once, in the order of its partition, without gaps. This
 /// holds whatever runs at the same time, and wherever a run breaks off.
 pub struct Indexer {
-    logs: Vec<OpenSource>,
     pub(crate) index: Index,
     pub(crate) epoch_entries: EpochEntries,
     clock: Clock,
@@ -53,19 +52,10 @@ impl Indexer {
         client: Client,
         table: impl Into<String>,
     ) -> Self {
-        let (logs, mut sources) = (Vec::from_iter(logs), Sources::default());
-        logs.iter().for_each(|log| sources.add(log.source));
-        let index = Index::new(client, table, sources);
+        let index = Index::new(client, table, logs);
         let (epoch_entries, clock) = (EpochEntries::MAX, Clock::system());
         let owner = clock.uuid().to_string();
-        Self { logs, index, epoch_entries, clock, owner, end: Mutex::default() }
-    }
-
-    /// The same, which also reads the entries of other logs that are in the index.
-    #[must_use]
-    pub fn reading(mut self, sources: Sources) -> Self {
-        self.index.sources = sources;
-        self
+        Self { index, epoch_entries, clock, owner, end: Mutex::default() }
     }
 
     /// The same with epochs of this many entries.
@@ -96,12 +86,12 @@ impl Indexer {
 
     /// The logs that are indexed.
     pub(crate) fn logs(&self) -> &[OpenSource] {
-        &self.logs
+        &self.index.logs
     }
 
     /// A log that is indexed.
     pub(crate) fn log(&self, log: LogKind) -> Result<&OpenSource, StreamError> {
-        self.logs.iter().find(|it| it.source.facts().kind == log).ok_or(StreamError::NoLog)
+        self.logs().iter().find(|it| it.source.facts().kind == log).ok_or(StreamError::NoLog)
     }
 
     /// The events after slot `after`: all, or some with the mark that there may be more. `known`: events that the

@@ -2,8 +2,8 @@
 //!
 //! | item | `p` | `i` | holds |
 //! |---|---|---|---|
-//! | page | `$AppendsEpoch-0_<epoch>` | offset of its first entry in the epoch | `n` offset after its last, `e` the events as their logs have them, without `tag_*`; `s` the checkpoint before which all pages are settled; `sealed` on the last of an epoch |
-//! | progress | `$Progress-0#<partition>` | 0 | `slot` of the last indexed event, its `appendId` if it is of the DCB log, `checkpoint` after it |
+//! | page | `$AppendsEpoch-0_<epoch>` | offset of its first entry in the epoch | `n` offset after its last, `e` the [references](Reference); `s` the checkpoint before which all pages are settled; `sealed` on the last of an epoch |
+//! | progress | `$Progress-0#<partition>` | 0 | `slot` of the last indexed event, its `mark` unless the index has its body, `checkpoint` after it |
 //! | lease | `$Lease-0` | 0 | `owner` and `until` while an indexer has it; the `end` of the page that the last one has put, and its `s`; `settled`, the ends of later pages that are settled |
 //!
 //! The 0 is the tranche: there is one.
@@ -13,11 +13,12 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aws::Item;
 use ringfence_core::BoundaryId;
-use ringfence_log::Sources;
 
 use crate::checkpoint::Checkpoint;
 use crate::error::FeedError;
+use crate::mark::Mark;
 use crate::partition::Partition;
+use crate::reference::Reference;
 
 /// Partition key.
 pub const P: &str = "p";
@@ -37,24 +38,20 @@ pub(crate) const SETTLED: &str = "settled";
 /// Offset after the last entry.
 const N: &str = "n";
 const SLOT: &str = "slot";
-const APPEND_ID: &str = "appendId";
+const MARK: &str = "mark";
 const ENTRIES: &str = "e";
 const SEALED: &str = "sealed";
 const EPOCHS: &str = "$AppendsEpoch-0_";
 const PROGRESS: &str = "$Progress-0#";
 const LEASE: &str = "$Lease-0";
 
-/// A page of an older version has no `s`.
-const OLD: &str = "it has the form of an older version: name another table for the index, and run \
-                   `ringfence index repair`";
-
 /// How far a partition is indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Progress {
     /// The last event.
     pub(crate) slot: u64,
-    /// The append that put it, if it is of the DCB log.
-    pub(crate) append_id: Option<String>,
+    /// Its mark, unless the index has its body.
+    pub(crate) mark: Option<Mark>,
     /// After its entry.
     pub(crate) checkpoint: Checkpoint,
 }
@@ -68,7 +65,7 @@ pub(crate) struct Page {
     pub(crate) epoch: u64,
     /// Offset of the first entry.
     pub(crate) i: u64,
-    pub(crate) entries: Vec<AttributeValue>,
+    pub(crate) entries: Vec<Reference>,
     /// All pages before this place are settled. It is in the same epoch.
     pub(crate) settled: Checkpoint,
     /// Whether it is the last of its epoch.
@@ -155,16 +152,16 @@ impl Progress {
         let p = item.get(P).and_then(|p| p.as_s().ok()?.strip_prefix(PROGRESS));
         let partition = Partition::from(BoundaryId::stored(p.ok_or_else(|| malformed(item, P))?));
         let checkpoint = place(item, CHECKPOINT).ok_or_else(|| malformed(item, CHECKPOINT))?;
-        let append_id = item.get(APPEND_ID).and_then(|id| id.as_s().ok()).cloned();
+        let mark = item.get(MARK).and_then(Mark::of_attribute);
         let slot = whole(item, SLOT)?;
-        Ok((partition, Self { slot, append_id, checkpoint }))
+        Ok((partition, Self { slot, mark, checkpoint }))
     }
 
     /// The attributes that hold it.
     pub(crate) fn attributes(&self) -> Vec<(&'static str, AttributeValue)> {
-        let append_id = self.append_id.as_ref().map(|id| (APPEND_ID, text(id)));
+        let mark = self.mark.as_ref().map(|mark| (MARK, mark.attribute()));
         let place = [(CHECKPOINT, number(self.checkpoint)), (SLOT, number(self.slot))];
-        place.into_iter().chain(append_id).collect()
+        place.into_iter().chain(mark).collect()
     }
 }
 
@@ -187,21 +184,13 @@ impl Page {
         }
     }
 
-    /// How far its partitions are indexed with it. An entry may be of a log that the stack no longer has.
-    pub(crate) fn progress(&self, sources: &Sources) -> Result<Reached, FeedError> {
+    /// How far its partitions are indexed with it.
+    pub(crate) fn progress(&self) -> Result<Reached, FeedError> {
         let mut reached = BTreeMap::new();
         for (entry, n) in self.entries.iter().zip(self.i + 1..) {
+            let (slot, mark) = (entry.slot, entry.mark().cloned());
             let checkpoint = checkpoint(self.epoch, n)?;
-            let malformed = || {
-                let item = format!("{} {}", epoch_id(self.epoch), self.i);
-                FeedError::Malformed { item, problem: "an entry names no event" }
-            };
-            let item = entry.as_m().map_err(|_| malformed())?;
-            let Some(source) = sources.of(item) else { continue };
-            let (id, slot) = source.place(item).ok_or_else(malformed)?;
-            let append_id = source.append_id(item).cloned();
-            let partition = Partition { log: source.facts().kind, id };
-            reached.insert(partition, Progress { slot, append_id, checkpoint });
+            reached.insert(entry.partition.clone(), Progress { slot, mark, checkpoint });
         }
         Ok(reached)
     }
@@ -212,10 +201,12 @@ impl Page {
         let Some(AttributeValue::L(entries)) = item.remove(ENTRIES) else {
             return Err(malformed(&item, ENTRIES));
         };
-        let settled = place(&item, S).ok_or_else(|| malformed(&item, OLD))?;
+        let settled = place(&item, S).ok_or_else(|| FeedError::Old { item: name(&item) })?;
         if settled.place().0 != epoch || settled.place().1 > i {
             return Err(malformed(&item, "its `s` is not a place of its epoch before it"));
         }
+        let entries = entries.into_iter().map(Reference::of_attribute).collect::<Option<_>>();
+        let entries: Vec<_> = entries.ok_or_else(|| malformed(&item, "an entry names no event"))?;
         let page = Self { epoch, i, entries, settled, sealed };
         if page.n() == n && !page.entries.is_empty() {
             Ok(page)
@@ -231,7 +222,8 @@ impl Page {
         if self.sealed {
             item.insert(SEALED.to_owned(), AttributeValue::Bool(true));
         }
-        item.insert(ENTRIES.to_owned(), AttributeValue::L(self.entries.clone()));
+        let entries = self.entries.iter().map(Reference::attribute);
+        item.insert(ENTRIES.to_owned(), AttributeValue::L(entries.collect()));
         item
     }
 }

@@ -17,12 +17,16 @@
 //! ahead of it, or gets its events again. After a refused put the indexers put their pages in turns, by a lease, which
 //! is only a hint.
 //!
-//! Architecture invariant: only the module `item` names the attributes of the index. An entry holds the item of the
-//! event's own log ([`Sources`]).
+//! An entry is a [`Reference`]: it has no body. Readers fetch the bodies of the events that they want from the logs
+//! ([`Sources`]). Only a document's event is kept with its body, because its log drops events.
+//!
+//! Architecture invariant: only the module `item` names the attributes of the index. Only `bodies` makes an event of a
+//! reference.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod back;
 mod backlog;
+mod bodies;
 mod checkpoint;
 mod checkpoints;
 mod end;
@@ -35,10 +39,12 @@ mod indexer;
 mod item;
 mod layout;
 mod lease;
+mod mark;
 mod news;
 mod page;
 mod partition;
 mod read;
+mod reference;
 mod round;
 mod settle;
 mod tail;
@@ -50,11 +56,12 @@ pub mod attributes {
     pub use crate::item::{I, P};
 }
 
+pub use bodies::Wants;
 pub use checkpoint::{
     Checkpoint, CheckpointError, EPOCH_ENTRIES_MAX, EpochEntries, EpochEntriesError,
 };
 pub use checkpoints::Checkpoints;
-pub use entry::Entry;
+pub use entry::{Entry, FeedStep, KnownEntry};
 pub use error::{FeedError, IndexError};
 pub use filter::Filter;
 pub use index::{Index, Until, held_bytes};
@@ -62,6 +69,7 @@ pub use indexer::{Indexed, Indexer};
 pub use layout::table_layout;
 pub use page::{GROUP_PARTITIONS_MAX, PAGE_BYTES_MAX};
 pub use partition::{Notification, Partition};
-pub use ringfence_log::{EntryError, Sources, news::StreamError};
+pub use reference::Reference;
+pub use ringfence_log::{EntryError, OpenSource, Sources, news::StreamError};
 pub use together::{Reader, Together};
 pub use verify::{CompareStage, IndexDefect, IndexReport, OnProgress, VerifyError};

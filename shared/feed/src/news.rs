@@ -2,23 +2,21 @@
 
 use std::sync::Arc;
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aws::{Item, attribute_bytes};
 use ringfence_log::Source;
 use ringfence_log::news::Found;
 
 use crate::error::IndexError;
+use crate::mark::Mark;
 use crate::partition::Partition;
+use crate::reference::{Body, Reference};
 
 /// An event to index.
 #[derive(Clone, Debug)]
 pub(crate) struct Fresh {
-    pub(crate) slot: u64,
-    /// When it was recorded, or 0 if that is not known: older events come first.
-    pub(crate) at: u64,
     /// Its size on a page, in bytes.
     pub(crate) bytes: usize,
-    pub(crate) entry: AttributeValue,
+    pub(crate) entry: Reference,
 }
 
 impl Fresh {
@@ -29,15 +27,19 @@ impl Fresh {
         slot: u64,
         item: Item,
     ) -> Result<Self, IndexError> {
-        let item = source.entry(item);
-        let event = source.event(item.clone()).map_err(|error| {
+        let body = match source.keeps_events() {
+            true => Body::InLog(Mark::of(source, &item)),
+            false => Body::Here(item.clone()),
+        };
+        let event = source.event(item).map_err(|error| {
             let (partition, source) = (partition.clone(), Arc::new(error.into()));
             IndexError::Undecodable { partition, slot, source }
         })?;
-        let entry = AttributeValue::M(item);
+        let (partition, at, event_type) = (partition.clone(), event.at, event.event_type);
+        let entry = Reference { partition, slot, event_type, at, body };
         // One byte for its place in the list.
-        let bytes = 1 + attribute_bytes(&entry);
-        Ok(Self { slot, at: event.at, bytes, entry })
+        let bytes = 1 + attribute_bytes(&entry.attribute());
+        Ok(Self { bytes, entry })
     }
 }
 

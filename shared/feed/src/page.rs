@@ -29,7 +29,7 @@ pub(crate) struct Queue {
 impl Queue {
     /// The last event that is indexed or waits here.
     pub(crate) fn last(&self) -> Option<u64> {
-        let waiting = self.fresh.back().map(|fresh| fresh.slot);
+        let waiting = self.fresh.back().map(|fresh| fresh.entry.slot);
         waiting.or_else(|| Some(self.progress.as_ref()?.slot))
     }
 }
@@ -57,7 +57,7 @@ impl Page {
         // Of each partition the next event, the oldest first.
         let next = |partition, n: usize| {
             let fresh = queues.get(partition)?.fresh.get(n)?;
-            Some(Reverse((fresh.at, partition, n)))
+            Some(Reverse((fresh.entry.at, partition, n)))
         };
         let mut fronts: BinaryHeap<_> = queues.keys().filter_map(|it| next(it, 0)).collect();
         let mut entries = Vec::new();

@@ -7,18 +7,18 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
-use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::ready;
-use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, unfold};
+use futures::stream::{BoxStream, StreamExt, unfold};
 use ringfence_aws::{Failure, Item, Retry};
-use ringfence_log::Sources;
 use tokio::sync::mpsc::{Sender, channel};
 
+use crate::bodies::References;
 use crate::checkpoint::{Checkpoint, EPOCH_ENTRIES_MAX};
-use crate::entry::Entry;
+use crate::entry::{Entry, FeedStep};
 use crate::error::{FeedError, failed};
 use crate::index::{Index, Until};
 use crate::item::{I, P, Page, checkpoint, epoch_id, number, text};
+use crate::reference::Reference;
 
 /// How many answers wait for the reader, besides the one that it has and the one that is being fetched.
 const AHEAD_MAX: usize = 1;
@@ -34,15 +34,28 @@ const HOLES_MAX: u32 = 8;
 type Pages = Result<Vec<Page>, FeedError>;
 
 impl Index {
-    /// The entries after a checkpoint, in order. A task reads one answer (1 MB) ahead while the last one is
-    /// consumed, and ends with the stream. It needs a tokio runtime. The stream ends after its first error, unless that
-    /// is an event that can't be decoded.
+    /// The events after a checkpoint, in order: as [`Index::read_where`] for a reader that wants all.
     #[must_use]
     pub fn read(
         &self,
         from: Checkpoint,
         until: Until,
     ) -> BoxStream<'static, Result<Entry, FeedError>> {
+        let steps = self.read_where(from, until, |_| true);
+        steps.filter_map(|step| ready(step.map(FeedStep::event).transpose())).boxed()
+    }
+
+    /// The entries after a checkpoint, in order. The bodies of the events that are wanted come from their logs, a half
+    /// read unit for each up to 4 KB; the others are passed. A task reads one answer (1 MB) ahead while the last one is
+    /// consumed, and ends with the stream. It needs a tokio runtime. The stream ends after its first error, unless that
+    /// is an event that can't be read.
+    #[must_use]
+    pub fn read_where(
+        &self,
+        from: Checkpoint,
+        until: Until,
+        wants: impl Fn(&Reference) -> bool + Send + Sync + 'static,
+    ) -> BoxStream<'static, Result<FeedStep, FeedError>> {
         let index = self.clone();
         let (sender, receiver) = channel::<Pages>(AHEAD_MAX);
         tokio::spawn(async move {
@@ -53,20 +66,17 @@ impl Index {
                 () = send(&index, from, until, &sender) => {}
             }
         });
-        let pages = unfold(receiver, |mut receiver| async {
-            receiver.recv().await.map(|pages| (pages, receiver))
+        let references = unfold(receiver, |mut receiver| async {
+            let pages = receiver.recv().await?;
+            let references = pages
+                .and_then(|pages| pages.into_iter().map(references).collect::<Result<Vec<_>, _>>());
+            Some((references.map(|pages| pages.concat()), receiver))
         });
-        let sources = self.sources.clone();
-        pages
-            .map_ok(move |pages| {
-                let sources = sources.clone();
-                iter(pages).flat_map(move |page| iter(entries(&sources, page)))
-            })
-            .try_flatten()
-            .scan(false, |ended, entry| {
-                let ends = entry.as_ref().is_err_and(|error| !error.is_of_event());
+        self.steps(references, std::sync::Arc::new(wants))
+            .scan(false, |ended, step| {
+                let ends = step.as_ref().is_err_and(|error| !error.is_of_event());
                 let ended = std::mem::replace(ended, ends);
-                ready((!ended).then_some(entry))
+                ready((!ended).then_some(step))
             })
             .boxed()
     }
@@ -90,25 +100,10 @@ impl Index {
     }
 }
 
-/// The events of a page.
-pub(crate) fn entries(
-    sources: &Sources,
-    page: Page,
-) -> impl Iterator<Item = Result<Entry, FeedError>> + use<> {
-    let (sources, Page { epoch, i, entries, .. }) = (sources.clone(), page);
-    (i..).zip(entries).map(move |(offset, entry)| {
-        let (before, behind) = (checkpoint(epoch, offset)?, checkpoint(epoch, offset + 1)?);
-        let item = match entry {
-            AttributeValue::M(item) => item,
-            _ => Item::new(),
-        };
-        let known = sources.known(&item);
-        let event = sources.event(item).map_err(|error| {
-            let known = Box::new(Entry { checkpoint: behind, event: known });
-            FeedError::Undecodable { before, known, source: error.into() }
-        })?;
-        Ok(Entry { checkpoint: behind, event })
-    })
+/// The references of a page, each with the checkpoint after it.
+pub(crate) fn references(page: Page) -> Result<References, FeedError> {
+    let Page { epoch, i, entries, .. } = page;
+    (i + 1..).zip(entries).map(|(n, entry)| Ok((checkpoint(epoch, n)?, entry))).collect()
 }
 
 /// Sends answers until the end, until an error, or until the reader has gone.

@@ -169,7 +169,7 @@ impl<'a> Round<'a> {
             self.end.tail = Tail::default();
         }
         for page in pages.iter().rev() {
-            self.end.tail.push(page, self.backlog.sources())?;
+            self.end.tail.push(page)?;
         }
         // Before some of them count as settled: the progress may have been read earlier.
         self.take_unsettled();
@@ -306,7 +306,7 @@ impl<'a> Round<'a> {
 
     /// Goes on after a page of this round, and begins to settle it. Returns what it brings.
     fn done(&mut self, page: &Page) -> Result<Arc<Reached>, FeedError> {
-        let reached = self.end.tail.push(page, self.backlog.sources())?;
+        let reached = self.end.tail.push(page)?;
         let end = self.end.tail.end();
         self.put = Some((end, page.settled));
         self.settling.add(end, &reached);
@@ -319,8 +319,7 @@ impl<'a> Round<'a> {
     fn narrow(&mut self, refused: &Page, error: FeedError) -> Result<(), FeedError> {
         self.entries_max = (refused.entries.len() / 2).max(1);
         if refused.entries.len() == 1
-            && let Some((partition, Progress { slot, .. })) =
-                refused.progress(self.backlog.sources())?.pop_first()
+            && let Some((partition, Progress { slot, .. })) = refused.progress()?.pop_first()
             && let Some(queue) = self.backlog.queues.get_mut(&partition)
         {
             queue.fresh = VecDeque::new();

@@ -16,7 +16,7 @@ use crate::item::{CHECKPOINT, Progress, Reached, progress_key};
 use crate::partition::Partition;
 
 /// Moves under way at once.
-const MOVES_AT_ONCE: usize = 64;
+const MOVES_AT_ONCE: usize = 128;
 
 /// Pages that are settled together.
 #[derive(Default)]

@@ -6,8 +6,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ringfence_log::Sources;
-
 use crate::checkpoint::Checkpoint;
 use crate::error::FeedError;
 use crate::item::{Page, Progress, Reached};
@@ -83,10 +81,9 @@ impl Tail {
     pub(crate) fn push(
         &mut self,
         page: &Page,
-        sources: &Sources,
     ) -> Result<Arc<Reached>, FeedError> {
         let (place, end) = (page.start()?, page.end()?);
-        let reached = Arc::new(page.progress(sources)?);
+        let reached = Arc::new(page.progress()?);
         let is_settled = false;
         self.pages.push_back(Unsettled { place, end, reached: reached.clone(), is_settled });
         self.end = end;

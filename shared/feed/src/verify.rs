@@ -3,29 +3,29 @@
 //! The index is read first, and has the events of each partition up to some slot. Then a strong scan of the tables must
 //! find exactly the same events up to that slot, whatever is appended meanwhile. Later events are not indexed yet.
 //! Events count as equal if their numbers and the sums of their hashes are equal, which takes some hundred bytes for
-//! each partition. In a table that was restored to an earlier time, another event may have the slot of an indexed one.
-//! So the times of the DCB log's events are hashed too, and the last event of a partition must be of the append that
-//! the progress names.
+//! each partition. A hash is of an event's slot and mark. If the sums of a partition differ, the bodies of its events
+//! are fetched, as readers do, and those that no reader finds are named.
 
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
 use futures::{StreamExt, TryStreamExt};
-use ringfence_aws::{BATCH_KEYS_MAX, Item, Retry};
+use ringfence_aws::{Item, Retry};
 use ringfence_core::chain;
 use ringfence_log::news::StreamError;
 use ringfence_log::{EntryError, Source, StoredEvents};
 
 use crate::checkpoint::Checkpoint;
-use crate::entry::Entry;
-use crate::error::{FeedError, failed};
+use crate::entry::{Entry, FeedStep};
+use crate::error::{BodyError, FeedError};
 use crate::index::Until;
 use crate::indexer::{Indexed, Indexer};
-use crate::item::{Progress, progress_key};
+use crate::mark::Mark;
 use crate::page::GROUP_PARTITIONS_MAX;
 use crate::partition::Partition;
+use crate::reference::Reference;
 
 /// A stage of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,10 +72,18 @@ pub enum IndexDefect {
         /// Its events in the table, up to the last one of the index.
         stored: u64,
     },
-    /// The last indexed event is not the one that the table has in its slot.
+    /// An indexed event is not in its table.
+    #[error("{partition}: event {slot} is gone")]
+    Gone {
+        /// The partition.
+        partition: Partition,
+        /// The slot.
+        slot: u64,
+    },
+    /// An indexed event is not the one that the table has in its slot.
     #[error(
-        "{partition}: event {slot} is not the one that was indexed: the table was restored to an \
-         earlier time, or the event was deleted, and the slot was taken again"
+        "{partition}: event {slot} is not the one that was indexed: somebody overwrote it, or its slot was taken again \
+         after a restore"
     )]
     Replaced {
         /// The partition.
@@ -86,7 +94,7 @@ pub enum IndexDefect {
     /// An item of a table is not an event, or not of a stream; the text names it and the reason.
     #[error("{0}")]
     Item(String),
-    /// An entry of the index can't be decoded.
+    /// An event that the index keeps can't be decoded.
     #[error("the entry after checkpoint {before} can't be decoded: {cause}")]
     Entry {
         /// The checkpoint before it.
@@ -124,10 +132,10 @@ struct Sum {
 }
 
 impl Sum {
-    /// Adds an event. Events of streams can be written again with another time, so `at` is 0 for them.
-    fn add(&mut self, slot: u64, at: u64) {
+    /// Adds an event. One that the index keeps has no mark.
+    fn add(&mut self, slot: u64, mark: Option<&Mark>) {
         let mut hasher = DefaultHasher::new();
-        (slot, at).hash(&mut hasher);
+        (slot, mark).hash(&mut hasher);
         self.count += 1;
         self.hash = self.hash.wrapping_add(hasher.finish());
     }
@@ -136,8 +144,6 @@ impl Sum {
 #[derive(Default)]
 struct Known {
     last: Option<u64>,
-    /// Slot and append of the last event, as the progress has them.
-    append: Option<(u64, String)>,
     indexed: Sum,
     stored: Sum,
 }
@@ -150,7 +156,6 @@ impl Indexer {
     pub async fn verify(&self, progress: OnProgress<'_>) -> Result<IndexReport, VerifyError> {
         let mut report = IndexReport::default();
         let mut known = self.entries(&mut report, progress).await?;
-        self.appends(&mut known).await?;
         for log in self.logs() {
             let mut stored = log.table.stored();
             while let Some(stored) = stored.try_next().await? {
@@ -169,16 +174,49 @@ impl Indexer {
                 }
             }
         }
+        known.retain(|_, Known { indexed, stored, .. }| {
+            (indexed.count, indexed.hash) != (stored.count, stored.hash)
+        });
+        let unread = self.unread(known.keys().cloned().collect()).await?;
         for (partition, Known { indexed, stored, .. }) in known {
-            let is_named = |wrong: &IndexDefect| matches!(wrong, IndexDefect::Replaced { partition: named, .. } if *named == partition);
-            if (indexed.count, indexed.hash) != (stored.count, stored.hash)
-                && !(indexed.count == stored.count && report.wrong.iter().any(is_named))
-            {
-                let (indexed, stored) = (indexed.count, stored.count);
+            let (indexed, stored) = (indexed.count, stored.count);
+            let named = unread.get(&partition).map_or(&[][..], Vec::as_slice);
+            let gone = named.iter().filter(|it| matches!(it, IndexDefect::Gone { .. })).count();
+            if named.is_empty() || indexed != stored + gone as u64 {
                 report.wrong.push(IndexDefect::Differs { partition, indexed, stored });
             }
         }
+        report.wrong.extend(unread.into_values().flatten());
         Ok(report)
+    }
+
+    /// The indexed events of partitions that no reader finds.
+    async fn unread(
+        &self,
+        partitions: HashSet<Partition>,
+    ) -> Result<BTreeMap<Partition, Vec<IndexDefect>>, FeedError> {
+        let mut unread: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        if partitions.is_empty() {
+            return Ok(unread);
+        }
+        let is_of = move |it: &Reference| partitions.contains(&it.partition);
+        let mut steps = self.index.read_where(Checkpoint::START, Until::Present, is_of);
+        while let Some(step) = steps.next().await {
+            let Err(FeedError::Undecodable { known, source, .. }) = step else {
+                step?;
+                continue;
+            };
+            let (partition, slot) = (Partition::of(&known.event), known.event.slot);
+            let defect = match source.downcast_ref() {
+                Some(BodyError::Gone) => IndexDefect::Gone { partition: partition.clone(), slot },
+                Some(BodyError::Another) => {
+                    IndexDefect::Replaced { partition: partition.clone(), slot }
+                }
+                None => continue,
+            };
+            unread.entry(partition).or_default().push(defect);
+        }
+        Ok(unread)
     }
 
     /// The entries of each partition, for the logs that are compared.
@@ -188,48 +226,44 @@ impl Indexer {
         progress: OnProgress<'_>,
     ) -> Result<HashMap<Partition, Known>, VerifyError> {
         let mut partitions: HashMap<_, Known> = HashMap::new();
-        let mut entries = self.index.read(Checkpoint::START, Until::Present);
-        while let Some(entry) = entries.next().await {
+        // No body is fetched. Those that the index has are decoded.
+        let is_here = |it: &Reference| it.mark().is_none();
+        let mut steps = self.index.read_where(Checkpoint::START, Until::Present, is_here);
+        while let Some(step) = steps.next().await {
             report.entries += 1;
             progress(CompareStage::Entries, report.entries);
-            let Entry { checkpoint, event } = match entry {
+            let (checkpoint, partition, slot, mark) = match step {
+                Err(FeedError::Undecodable { known, .. })
+                    if self.log(Partition::of(&known.event).log).is_err() =>
+                {
+                    report.skipped += 1;
+                    continue;
+                }
                 Err(FeedError::Undecodable { before, source, .. }) => {
                     report.wrong.push(IndexDefect::Entry { before, cause: chain(&*source) });
                     continue;
                 }
-                entry => entry?,
+                Err(error) => return Err(error.into()),
+                Ok(FeedStep::Event(Entry { checkpoint, event })) => {
+                    (checkpoint, Partition::of(&event), event.slot, None)
+                }
+                Ok(FeedStep::Passed(checkpoint, it)) => {
+                    let mark = it.mark().cloned();
+                    (checkpoint, it.partition, it.slot, mark)
+                }
             };
-            let partition = Partition::of(&event);
-            let Ok(log) = self.log(partition.log) else {
+            if self.log(partition.log).is_err() {
                 report.skipped += 1;
                 continue;
-            };
+            }
             let known = partitions.entry(partition.clone()).or_default();
-            known.indexed.add(event.slot, if log.source.keeps_times() { event.at } else { 0 });
-            if known.last >= Some(event.slot) {
+            known.indexed.add(slot, mark.as_ref());
+            if known.last >= Some(slot) {
                 report.wrong.push(IndexDefect::Order { partition, checkpoint });
             }
-            known.last = known.last.max(Some(event.slot));
+            known.last = known.last.max(Some(slot));
         }
         Ok(partitions)
-    }
-
-    /// Reads which append put the last indexed event of each partition.
-    async fn appends(&self, known: &mut HashMap<Partition, Known>) -> Result<(), FeedError> {
-        let names = |partition: &&Partition| {
-            self.log(partition.log).is_ok_and(|log| log.source.keeps_times())
-        };
-        let keys: Vec<_> =
-            known.keys().filter(names).map(|partition| progress_key(&partition.id)).collect();
-        for keys in keys.chunks(BATCH_KEYS_MAX) {
-            let items = self.index.table.get_all(Retry::default(), keys.to_vec(), true).await;
-            for item in items.map_err(failed("reading what is indexed"))? {
-                let (partition, Progress { slot, append_id, .. }) = Progress::of(&item)?;
-                let known = known.entry(partition).or_default();
-                known.append = append_id.map(|append_id| (slot, append_id));
-            }
-        }
-        Ok(())
     }
 
     /// The same, and indexes missing events. It can be interrupted, repeated, and run beside the function.
@@ -263,14 +297,7 @@ impl IndexReport {
     ) {
         if let Some((id, slot)) = source.place(&item) {
             let partition = Partition { log: source.facts().kind, id };
-            let indexed = known.get(&partition).and_then(|known| known.append.as_ref());
-            if indexed.is_some_and(|(last, append)| {
-                *last == slot && source.append_id(&item) != Some(append)
-            }) {
-                self.wrong.push(IndexDefect::Replaced { partition: partition.clone(), slot });
-            }
-            let at = source.time(&item).unwrap_or_default();
-            self.stored(known, partition, (slot, at), progress);
+            self.stored(known, partition, (slot, &Mark::of(source, &item)), progress);
         }
         let name = source.name(&item);
         if let Err(error) = source.event(item) {
@@ -284,12 +311,12 @@ impl IndexReport {
         &mut self,
         known: &mut HashMap<Partition, Known>,
         partition: Partition,
-        (slot, at): (u64, u64),
+        (slot, mark): (u64, &Mark),
         progress: OnProgress<'_>,
     ) {
         let known = known.entry(partition.clone()).or_default();
         if Some(slot) <= known.last {
-            known.stored.add(slot, at);
+            known.stored.add(slot, Some(mark));
         } else {
             *self.behind.entry(partition).or_default() += 1;
         }
@@ -309,7 +336,7 @@ impl IndexReport {
         let known = known.entry(partition.clone()).or_default();
         let indexed = known.last.map_or(left.start, |last| last + 1);
         for index in indexed.saturating_sub(known.indexed.count)..indexed.min(left.end) {
-            known.stored.add(index, 0);
+            known.stored.add(index, None);
         }
         if indexed < left.end {
             self.behind.insert(partition, left.end - indexed);

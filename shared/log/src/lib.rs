@@ -5,6 +5,7 @@
 //! contains only the code that the function calls: nothing of the other logs, and no dry run or check of its own log.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
+mod bodies;
 mod dry_run;
 mod events;
 mod kept;

@@ -4,6 +4,7 @@
 //! next event, and a higher number shows that events are not visible yet.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use futures::{Stream, TryStreamExt};
 use ringfence_aws::{Item, Retry, item_bytes};
@@ -17,14 +18,19 @@ const NEWS_BYTES_MAX: usize = 1_024 * 1_024;
 /// milliseconds.
 const LOOKS_MAX: u32 = 8;
 
+/// A partition, and the number of an event there.
+pub type Single<'a> = (&'a BoundaryId, u64);
+/// A partition, and the numbers of events that follow one another there.
+pub type Run<'a> = (&'a BoundaryId, RangeInclusive<u64>);
+
 /// Some events of a partition by slot, and whether more may follow.
 pub type Found = (BTreeMap<u64, Item>, bool);
 
 /// Why the new events of a partition can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
-    /// The indexer was created without this log.
-    #[error("the indexer has no such log; name its table")]
+    /// The table of the log is not named.
+    #[error("the table of its log is not named")]
     NoLog,
     /// Events are missing, and remain missing.
     #[error("{partition} has event {found} but not event {wanted}; put back what is missing")]

@@ -5,11 +5,10 @@ use std::fmt;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use ringfence_aws::{Item, Retry, TableLayout};
-use ringfence_core::{BoundaryId, Catalog, LogKind, LogName, Metadata, SequencedEvent};
-use serde_json::Value;
+use ringfence_aws::{Item, Meter, Retry, TableLayout};
+use ringfence_core::{BoundaryId, Catalog, LogKind, LogName, SequencedEvent};
 
-use crate::news::{Found, StreamError, slot_of};
+use crate::news::{Found, Run, Single, StreamError, slot_of};
 use crate::{BoxError, InTable};
 
 /// A log by its name, whose events others can follow.
@@ -33,7 +32,7 @@ pub struct SourceFacts {
     pub attributes: [&'static str; 3],
 }
 
-/// A partition, and its new events as entries of the index, by slot.
+/// A partition, and the items of its new events, by slot.
 pub type NewEvents = (BoundaryId, BTreeMap<u64, Item>);
 
 /// A log as its followers see it.
@@ -53,15 +52,20 @@ pub trait Source: Send + Sync {
     /// The image should contain events and can't be read.
     fn events(&self, image: Item) -> Result<Vec<Result<SequencedEvent, BoxError>>, BoxError>;
 
-    /// The event of an entry of the index.
+    /// The event of an item.
     ///
     /// # Errors
-    /// The entry can't be read.
-    fn event(&self, entry: Item) -> Result<SequencedEvent, BoxError>;
+    /// The item can't be read.
+    fn event(&self, item: Item) -> Result<SequencedEvent, BoxError>;
 
-    /// The entry of the index for an event.
-    fn entry(&self, item: Item) -> Item {
-        item
+    /// Whether an event stays in the table as one item. Otherwise the index keeps its body.
+    fn keeps_events(&self) -> bool {
+        true
+    }
+
+    /// Whether an attribute of an item is only for an index of the table, and no part of the event.
+    fn is_of_index(&self, _: &str) -> bool {
+        false
     }
 
     /// The partition with this key in the table; `None` if the key can't be one.
@@ -75,8 +79,8 @@ pub trait Source: Send + Sync {
         Some((self.partition(item.get(key)?.as_s().ok()?)?, slot_of(item, slot)?))
     }
 
-    /// The partition of a NEW_IMAGE of its stream, and its new events as entries of the index, by slot. `None` if the
-    /// image shows no new event.
+    /// The partition of a NEW_IMAGE of its stream, and the items of its new events, by slot. `None` if the image shows
+    /// no new event.
     ///
     /// # Errors
     /// The key in the image is not the key of an event.
@@ -90,18 +94,8 @@ pub trait Source: Send + Sync {
         false
     }
 
-    /// Whether an event never changes its time.
-    fn keeps_times(&self) -> bool {
-        false
-    }
-
-    /// The time of an event, if it never changes.
-    fn time(&self, _: &Item) -> Option<u64> {
-        None
-    }
-
-    /// The append that put an event. It differs between an event before a restore and another event in the same slot
-    /// after it.
+    /// The append that put an event, if its item names one and is never changed. It differs between an event before a
+    /// restore and another event in the same slot after it.
     fn append_id<'i>(&self, _: &'i Item) -> Option<&'i String> {
         None
     }
@@ -131,6 +125,12 @@ pub struct OpenSource {
     pub table: Box<dyn SourceTable>,
 }
 
+impl fmt::Debug for OpenSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source.fmt(f)
+    }
+}
+
 /// The table of a log, as the index reads it.
 pub trait SourceTable: Send + Sync {
     /// The events of a partition after slot `after`: all of them, or some and that there may be more. They are read
@@ -142,6 +142,24 @@ pub trait SourceTable: Send + Sync {
         known: &'a BTreeMap<u64, Item>,
         retry: Retry,
     ) -> BoxFuture<'a, Result<Found, StreamError>>;
+
+    /// The items of single events, in no order; those that are missing are left out. Only for logs that
+    /// [keep events](Source::keeps_events), as [`SourceTable::run`].
+    fn singles<'a>(
+        &'a self,
+        places: Vec<Single<'a>>,
+        strong: bool,
+    ) -> BoxFuture<'a, Result<Vec<Item>, StreamError>>;
+
+    /// The items of events that follow one another in a partition.
+    fn run<'a>(
+        &'a self,
+        run: Run<'a>,
+        strong: bool,
+    ) -> BoxFuture<'a, Result<Vec<Item>, StreamError>>;
+
+    /// What its requests cost so far.
+    fn meter(&self) -> &Meter;
 
     /// Everything that is committed, in no order. Reads the whole table.
     fn stored(&self) -> BoxStream<'_, Result<StoredEvents, StreamError>>;
@@ -199,7 +217,7 @@ impl Sources {
         self.0.iter().copied()
     }
 
-    /// The log of an item or entry, from its key.
+    /// The log of an item, from its key.
     #[must_use]
     pub fn of(&self, item: &Item) -> Option<&'static dyn Source> {
         self.iter().find(|source| item.contains_key(source.facts().attributes[0]))
@@ -218,8 +236,8 @@ impl Sources {
         Ok(events.into_iter().map(|event| event.map_err(EntryError)).collect())
     }
 
-    /// The log and the partition of a NEW_IMAGE of one of the tables' streams, and its new events as entries of the
-    /// index, by slot. `None` if the image shows no new event.
+    /// The log and the partition of a NEW_IMAGE of one of the tables' streams, and the items of its new events, by
+    /// slot. `None` if the image shows no new event.
     ///
     /// # Errors
     /// The image belongs to none of the tables.
@@ -229,37 +247,11 @@ impl Sources {
         Ok(news.map(|news| (source.facts().kind, news)))
     }
 
-    /// The event of an entry.
+    /// The event of an item.
     ///
     /// # Errors
-    /// The entry can't be read, or belongs to none of the logs.
-    pub fn event(&self, entry: Item) -> Result<SequencedEvent, EntryError> {
-        Ok(self.of(&entry).ok_or_else(of_no_table)?.event(entry)?)
-    }
-
-    /// The readable parts of an entry's event, even if the rest can't be decoded: its place, and its type and context
-    /// if present. An event of another log stays unknown.
-    pub fn known(&self, item: &Item) -> SequencedEvent {
-        let text = |name: &str| item.get(name).and_then(|text| text.as_s().ok());
-        let source = self.of(item);
-        let [key, slot, event_type] = source.map(|it| it.facts().attributes).unwrap_or_default();
-        let stored = text(key).map_or("", String::as_str);
-        let partition = source.and_then(|source| source.partition(stored));
-        let partition = partition.unwrap_or_else(|| BoundaryId::stored(stored));
-        let context = text("context").filter(|it| !it.is_empty()).cloned().unwrap_or_else(|| {
-            partition.as_str().split(['#', '-']).next().unwrap_or_default().to_owned()
-        });
-        SequencedEvent {
-            slot: slot_of(item, slot).unwrap_or_default(),
-            at: source.and_then(|source| source.time(item)).unwrap_or_default(),
-            rest: 0,
-            event_type: text(event_type).cloned().unwrap_or_default(),
-            context,
-            tags: Vec::new(),
-            version: 1,
-            data: Value::Null,
-            metadata: Metadata::default(),
-            partition,
-        }
+    /// The item can't be read, or belongs to none of the logs.
+    pub fn event(&self, item: Item) -> Result<SequencedEvent, EntryError> {
+        Ok(self.of(&item).ok_or_else(of_no_table)?.event(item)?)
     }
 }

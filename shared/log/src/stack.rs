@@ -43,6 +43,14 @@ impl StackLogs {
         LogOf::<S>::open(self.table(facts.kind).ok_or_else(unnamed)?, kept)
     }
 
+    /// The logs whose tables are named, for readers of the index: only their events are read.
+    #[must_use]
+    pub fn bodies(&self, all: &Sources) -> Vec<OpenSource> {
+        let none =
+            Catalog::new("none", []).expect("it has no types that could contradict each other");
+        self.sources(all, &none)
+    }
+
     /// The logs whose tables are named, ready to be followed, with the events of a catalog.
     #[must_use]
     pub fn sources(&self, all: &Sources, catalog: &Catalog) -> Vec<OpenSource> {

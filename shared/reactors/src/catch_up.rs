@@ -4,7 +4,7 @@ use std::future::ready;
 
 use futures::{StreamExt, TryStreamExt};
 use ringfence_core::BoundaryId;
-use ringfence_feed::{Entry, Until};
+use ringfence_feed::Entry;
 
 use crate::error::ReactorError;
 use crate::handler::Handler;
@@ -28,8 +28,8 @@ impl<H: Handler> Lanes<H> {
             resumed.iter().filter_map(|lane| parked.get(lane)).map(|lane| lane.from).min()
         };
         let Some(from) = from else { return Ok(()) };
-        let feed = self.index.read(from, Until::Present);
-        let feed = feed.try_take_while(move |entry| ready(Ok(entry.checkpoint <= until))).boxed();
+        let feed = self.feed(from);
+        let feed = feed.try_take_while(move |step| ready(Ok(step.checkpoint() <= until))).boxed();
         let is_resumed = |entry: &Entry| {
             let lane = self.handler.lane(&entry.event);
             let resumed = run.resumed.borrow().contains(&lane);

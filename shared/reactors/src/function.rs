@@ -1,15 +1,16 @@
 //! A reactor as a Lambda. Invoked by a notification or by its schedule, it looks for new events.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::Clock;
-use ringfence_core::Context;
+use ringfence_core::{Context, LogKind};
 use ringfence_dcb_log::SOURCE;
 use ringfence_feed::Index;
 use ringfence_lambda::{Call, Level, LogLine, MetricUnit, Service, Variables, chain};
-use ringfence_log::Sourced;
+use ringfence_log::{Sourced, StackLogs};
 use serde_json::{Value, json};
 
 use crate::handler::{Handler, Outside};
@@ -35,22 +36,30 @@ impl<R: Reactor> Service for ReactorFunction<R> {
     const ANSWER_TIME: Duration = ANSWER_TIME;
     const TIME_DEFAULT: Duration = Duration::from_secs(20);
     type Of = ();
-    /// The names of the index's table and of the views' table, and the reactor's own variables.
-    type Config = (String, String, R::Config);
+    /// The names of the tables of logs, of the index and of the views, and the reactor's own variables.
+    type Config = (BTreeMap<LogKind, String>, String, String, R::Config);
 
     fn config((): &(), variables: &mut Variables) -> Self::Config {
+        let own = <<R::Context as Context>::Log as Sourced>::SOURCE;
+        let mut logs = variables.tables(&[own].into());
+        // Not every stack has the DCB log.
+        if own.facts().kind != LogKind::Dcb {
+            let events = variables.optional(SOURCE.facts().variable, String::new());
+            logs.extend((!events.is_empty()).then_some((LogKind::Dcb, events)));
+        }
         let tables = (variables.required("INDEX_TABLE"), variables.required("VIEW_TABLE"));
-        (tables.0, tables.1, R::config(variables))
+        (logs, tables.0, tables.1, R::config(variables))
     }
 
-    async fn open((): (), (index, table, config): Self::Config) -> Result<Self, Error> {
+    async fn open((): (), (logs, index, table, config): Self::Config) -> Result<Self, Error> {
         let (client, clock) = (ringfence_aws::client_from_env()?, Clock::system());
         ringfence_aws::open(&client, &clock).await;
         let handler = Outside::new(R::open(config).await?)?;
-        let table = ReactorTable::new(client.clone(), table, clock);
+        let table = ReactorTable::new(client.clone(), table, clock.clone());
+        let logs = StackLogs { client: client.clone(), clock, tables: logs };
         // It reads no event of another log.
-        let sources = [SOURCE, <<R::Context as Context>::Log as Sourced>::SOURCE];
-        let index = Index::new(client, index, sources);
+        let sources = [SOURCE, <<R::Context as Context>::Log as Sourced>::SOURCE].into();
+        let index = Index::new(client, index, logs.bodies(&sources));
         Ok(Self { lanes: Lanes { handler, index, table } })
     }
 

@@ -1,11 +1,13 @@
 //! A handler of the events of lanes: a reactor, or an ordered automation.
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use ringfence_core::{BoundaryId, CatalogError, Catalogs, Context, Reads, SequencedEvent};
+use ringfence_feed::Wants;
 
 use crate::{Delivery, Failed, InDoubt, Reactor, Starts};
 
@@ -15,6 +17,10 @@ pub trait Handler {
     fn name(&self) -> &'static str;
     /// Whether it handles an event.
     fn handles(&self, event: &SequencedEvent) -> bool;
+    /// Says which events it may handle, before they are read.
+    fn wants(&self) -> Wants {
+        Arc::new(|_| true)
+    }
     /// The lane of an event.
     fn lane(&self, event: &SequencedEvent) -> BoundaryId;
     /// The event with which it begins.
@@ -68,6 +74,10 @@ impl<R: Reactor> Handler for Outside<R> {
 
     fn handles(&self, event: &SequencedEvent) -> bool {
         R::reads(event)
+    }
+
+    fn wants(&self) -> Wants {
+        Arc::new(|it| R::Reads::TYPES.contains(&&*it.event_type))
     }
 
     fn lane(&self, event: &SequencedEvent) -> BoundaryId {

@@ -19,7 +19,7 @@ use std::cell::{Cell, RefCell};
 use std::future::ready;
 use std::time::Duration;
 
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use ringfence_feed::{Checkpoint, Until};
 use tokio::time::sleep;
 
@@ -30,6 +30,7 @@ use crate::item::ReactorStanding;
 use crate::lanes::{
     BATCHES_MAX, EFFECT_TIME_MAX, Ended, Lanes, RanLanes, Run, WAITING_LANES_MAX, millis,
 };
+use crate::work::Feed;
 
 /// How much longer than its time the lease of a run lasts.
 const LEASE_RESERVE: Duration = Duration::from_secs(5);
@@ -91,10 +92,9 @@ impl<H: Handler> Lanes<H> {
     /// The result if there is nothing to do: no new event, and no lane whose time has come. This needs no lease.
     async fn idle(&self, standing: &ReactorStanding) -> Result<Option<RanLanes>, ReactorError> {
         let Some(checkpoint) = standing.checkpoint else { return Ok(None) };
-        match self.index.read(checkpoint, Until::Present).next().await {
-            None => {}
-            Some(Err(error)) if !error.is_of_event() => return Err(error.into()),
-            Some(_) => return Ok(None),
+        if self.index.read_where(checkpoint, Until::Present, |_| false).try_next().await?.is_some()
+        {
+            return Ok(None);
         }
         let lanes = self.table.parked(self.handler.name()).await?;
         let waiting = lanes.iter().filter(|lane| lane.next_ms.is_some()).count();
@@ -115,15 +115,11 @@ impl<H: Handler> Lanes<H> {
             Starts::Now => {
                 let (end, overlap_ms) = (self.index.end().await?, millis(self.handler.overlap()));
                 let since_ms = self.table.clock.now_ms().saturating_sub(overlap_ms);
-                let recent = self.index.read_back(end);
-                let recent = recent.filter(|entry| {
-                    ready(entry.as_ref().err().is_none_or(|error| !error.is_of_event()))
-                });
-                let recent = recent.try_take_while(|entry| {
-                    ready(Ok(overlap_ms > 0 && entry.event.at >= since_ms))
-                });
-                let first = recent.try_fold(None, |_, entry| ready(Ok(Some(entry)))).await?;
-                Ok(first.and_then(|entry| entry.checkpoint.previous()).unwrap_or(end))
+                let recent = self.index.read_back_where(end, |_| false);
+                let recent = recent
+                    .try_take_while(|step| ready(Ok(overlap_ms > 0 && step.at() >= since_ms)));
+                let first = recent.try_fold(None, |_, step| ready(Ok(Some(step)))).await?;
+                Ok(first.and_then(|step| step.checkpoint().previous()).unwrap_or(end))
             }
         }
     }
@@ -155,7 +151,7 @@ impl<H: Handler> Lanes<H> {
             Ok(())
         };
         let from = run.at.get();
-        let feed = (self.index.read(from, Until::Present), from);
+        let feed = (self.feed(from), from);
         let flowed = self.flow(run, feed, |_| true, lanes_max, pass).await?;
         if flowed.to > run.at.get() {
             self.advance(run, flowed.to).await?;
@@ -165,6 +161,12 @@ impl<H: Handler> Lanes<H> {
             _ if flowed.is_end => Ended::Present,
             _ => Ended::Behind,
         })
+    }
+
+    /// The entries after a checkpoint, for the handler.
+    pub(crate) fn feed(&self, from: Checkpoint) -> Feed {
+        let wants = self.handler.wants();
+        self.index.read_where(from, Until::Present, move |it| wants(it))
     }
 
     async fn advance(&self, run: &Run, to: Checkpoint) -> Result<(), ReactorError> {

@@ -3,7 +3,7 @@
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use ringfence_core::BoundaryId;
-use ringfence_feed::{Checkpoint, Entry, FeedError};
+use ringfence_feed::{Checkpoint, Entry, FeedError, FeedStep};
 use tokio::time::timeout;
 
 use crate::error::ReactorError;
@@ -19,7 +19,7 @@ const BATCH_ENTRIES_MAX: usize = 1_000;
 const CAUSE_BYTES_MAX: usize = 2_048;
 
 /// Entries of the index.
-pub(crate) type Feed = BoxStream<'static, Result<Entry, FeedError>>;
+pub(crate) type Feed = BoxStream<'static, Result<FeedStep, FeedError>>;
 
 /// An entry of the index with its lane; if it can't be decoded, its known part and the reason.
 pub(crate) struct Cut {
@@ -49,12 +49,13 @@ impl<H: Handler> Lanes<H> {
     ) -> Result<Batch, ReactorError> {
         let mut batch = Batch { cuts: Vec::new(), to: at, held: 0, is_last: false };
         for _ in 0..BATCH_ENTRIES_MAX {
-            let Some(entry) = feed.next().await else {
+            let Some(step) = feed.next().await else {
                 batch.is_last = true;
                 break;
             };
-            let (entry, unread) = Entry::or_known(entry)?;
-            batch.to = entry.checkpoint;
+            let (checkpoint, known) = FeedStep::or_known(step)?;
+            batch.to = checkpoint;
+            let Some((entry, unread)) = known else { continue };
             if self.handler.handles(&entry.event) && wants(&entry) {
                 batch.held += entry.held();
                 let lane = self.handler.lane(&entry.event);

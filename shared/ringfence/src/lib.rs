@@ -360,7 +360,7 @@ pub mod log {
         Plan, Seen, handle,
     };
     pub use ringfence_dcb_log::SOURCE;
-    pub use ringfence_log::{Source, Sourced, Sources};
+    pub use ringfence_log::{Source, Sourced, Sources, StackLogs};
 }
 
 pub mod view {

@@ -49,9 +49,9 @@ impl Service for ReactInOrder {
     async fn open(ordered: Ordered, Tables { logs, index, views }: Tables) -> Result<Self, Error> {
         let (client, clock) = (ringfence_aws::client_from_env()?, Clock::system());
         ringfence_aws::open(&client, &clock).await;
-        let index = Index::new(client.clone(), &index, ordered.sources.clone());
         let table = ReactorTable::new(client.clone(), &views, clock.clone());
-        let logs = StackLogs { client, clock, tables: logs };
+        let logs = StackLogs { client: client.clone(), clock, tables: logs };
+        let index = Index::new(client, &index, logs.bodies(&ordered.sources));
         Ok(Self(lanes(&ordered, &logs, &index, &table)?))
     }
 

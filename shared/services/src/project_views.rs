@@ -3,15 +3,17 @@
 //! The index's stream only notifies; each run reads everything that is new ([`project_views`](ringfence_views::project_views)).
 //! If a view or a notification fails, the invocation fails as a whole, so that Lambda delivers the stream's records again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::{Clock, sdk_config};
+use ringfence_core::LogKind;
 use ringfence_feed::Index;
 use ringfence_lambda::{Call, Service, Variables, chain};
+use ringfence_log::StackLogs;
 use ringfence_views::project_views::{Folded, NAME, run_views};
 use ringfence_views::{Definition, Projector};
 use serde_json::{Value, json};
@@ -30,8 +32,9 @@ pub struct ProjectViews {
     clock: Clock,
 }
 
-/// The names of the index's table, of the views' table, and of the bus, if the stack has readers of lanes.
+/// The names of the tables of the logs, of the index and of the views, and of the bus, if the stack has readers of lanes.
 pub struct Names {
+    logs: BTreeMap<LogKind, String>,
     index: String,
     views: String,
     bus: Option<String>,
@@ -47,6 +50,7 @@ impl Service for ProjectViews {
 
     fn config(folded: &Folded, variables: &mut Variables) -> Names {
         Names {
+            logs: variables.tables(&folded.sources),
             index: variables.required("INDEX_TABLE"),
             views: variables.required("VIEW_TABLE"),
             bus: (!folded.lanes.is_empty()).then(|| variables.required("EVENT_BUS")),
@@ -57,7 +61,8 @@ impl Service for ProjectViews {
         let Folded { views, catalogs, sources, lanes } = folded;
         let (client, clock) = (ringfence_aws::client_from_env()?, Clock::system());
         ringfence_aws::open(&client, &clock).await;
-        let index = Index::new(client.clone(), names.index, sources);
+        let logs = StackLogs { client: client.clone(), clock: clock.clone(), tables: names.logs };
+        let index = Index::new(client.clone(), names.index, logs.bodies(&sources));
         let mut projector = Projector::new(client, index, names.views, catalogs, clock.clone());
         if let Some(bus) = names.bus {
             let bus = Topic::new(aws_sdk_eventbridge::Client::new(&sdk_config()?), bus);

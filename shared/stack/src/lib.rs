@@ -19,5 +19,5 @@ mod visit;
 pub use catalog::catalog;
 pub use images::{Images, ImagesError};
 pub use in_memory::check_cases_in_memory;
-pub use stack::{ContextInfo, FunctionInfo, ReactorInfo, SliceInfo, Stack, reacts};
+pub use stack::{ContextInfo, FunctionInfo, ReactorInfo, SliceInfo, Stack};
 pub use visit::{Function, MemberList, Members, Visitor};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use ringfence_core::{
     Catalog, CatalogError, Catalogs, Cause, Context, Due, Lane, LogKind, LogName, LogOf, Name,
-    Reads, ReadsOf, SequencedEvent, Slice, Writes, events_are_record, route_scopes,
+    Reads, ReadsOf, Slice, Writes, events_are_record, route_scopes,
 };
 use ringfence_lambda::VariableNames;
 use ringfence_log::{Log, Sourced, Sources};
@@ -73,8 +73,6 @@ pub struct ReactorInfo {
     pub lane: Lane,
     /// The types of events that it reads.
     pub reads: &'static [&'static str],
-    /// Whether it reads an event.
-    pub takes: fn(&SequencedEvent) -> bool,
     /// The views whose rows it reads.
     pub views: &'static [&'static str],
     /// The variables that its function reads. They are found when they are needed.
@@ -94,8 +92,6 @@ pub struct SliceInfo {
     pub writes: Vec<Name>,
     /// The types of events that it reacts to.
     pub reacts_to: &'static [Cause],
-    /// Whether it reacts to an event.
-    pub reacts: fn(&SequencedEvent) -> bool,
     /// It reacts to them in this order; `None` if the EventTopic delivers them.
     pub order: Option<Lane>,
     /// The scopes of its route: a token needs one of them. `None` if it has no route, because callers do not give its
@@ -156,9 +152,14 @@ impl Stack {
     /// The views and the dues with their catalogs, and the readers of lanes, for project-views.
     #[must_use]
     pub fn folded(self) -> Folded {
-        let reactors = self.reactors().map(|(_, it)| LaneReader { name: it.name, reads: it.takes });
+        let reactors = self.reactors().map(|(_, it)| {
+            LaneReader { name: it.name, types: it.reads.to_vec() }
+        });
         let ordered = self.slices().filter(|(_, slice)| slice.order.is_some());
-        let ordered = ordered.map(|(_, it)| LaneReader { name: it.name, reads: it.reacts });
+        let ordered = ordered.map(|(_, it)| {
+            let types = it.reacts_to.iter().map(|cause| cause.event_type).collect();
+            LaneReader { name: it.name, types }
+        });
         let lanes = reactors.chain(ordered).collect();
         Folded { views: self.rows(), catalogs: self.catalogs, sources: self.sources, lanes }
     }
@@ -206,14 +207,6 @@ fn own_types<C: Context>(catalog: &Result<Catalog, CatalogError>) -> Vec<Name> {
     own.collect()
 }
 
-/// Whether a slice reacts to an event.
-#[must_use]
-pub fn reacts<S: Slice>(event: &SequencedEvent) -> bool {
-    let is_cause =
-        |cause: &Cause| cause.context == event.context && cause.event_type == event.event_type;
-    S::REACTS_TO.iter().any(is_cause)
-}
-
 /// Whether an item is the record of the slice's commands. Logs of streams have no such items.
 fn has_item<S: Slice>() -> bool {
     let catalog = S::Context::catalog();
@@ -252,7 +245,6 @@ impl Visitor for Found {
             reads: ReadsOf::<S>::TYPES.iter().map(|name| Name::Borrowed(name)).collect(),
             writes: writes.collect(),
             reacts_to: S::REACTS_TO,
-            reacts: reacts::<S>,
             order: S::ORDER,
             scopes: const { route_scopes::<S>() },
             has_item: has_item::<S>,
@@ -270,8 +262,7 @@ impl Visitor for Found {
     fn reactor<R: Reactor>(&mut self) {
         let (name, lane, reads) = (R::NAME, R::LANE, R::Reads::TYPES);
         let variables = || ringfence_lambda::variables::<ReactorFunction<R>>(&());
-        let (takes, views) = (R::reads, R::VIEWS);
-        self.last().reactors.push(ReactorInfo { name, lane, reads, takes, views, variables });
+        self.last().reactors.push(ReactorInfo { name, lane, reads, views: R::VIEWS, variables });
     }
 
     fn function<F: Function>(&mut self) {

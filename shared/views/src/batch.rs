@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_core::{Catalogs, Current, CurrentError, chain};
-use ringfence_feed::{Checkpoint, Entry, FeedError, held_bytes};
+use ringfence_feed::{Checkpoint, Entry, FeedError, FeedStep, held_bytes};
 
 use crate::error::ViewError;
 use crate::fold::{self, Folding, RowError};
@@ -43,14 +43,23 @@ pub(crate) struct Touched {
 }
 
 impl Touched {
-    /// The rows that an entry touches, also if it can't be decoded.
+    /// The rows that an entry touches, also if its event can't be read.
     pub(crate) fn new(
         view: &Definition,
         catalogs: &Catalogs,
-        entry: Result<Entry, FeedError>,
+        step: Result<FeedStep, FeedError>,
     ) -> Result<Self, ViewError> {
-        let (entry, undecodable) = Entry::or_known(entry)?;
-        Self::of(view, catalogs, Cow::Owned(entry), undecodable.as_deref())
+        match FeedStep::or_known(step)? {
+            (_, Some((entry, unread))) => {
+                Self::of(view, catalogs, Cow::Owned(entry), unread.as_deref())
+            }
+            (checkpoint, None) => Ok(Self::untouched(checkpoint, None)),
+        }
+    }
+
+    fn untouched(checkpoint: Checkpoint, unread: Option<Parked>) -> Self {
+        let (rows, unnamed) = (BTreeSet::new(), BTreeMap::new());
+        Self { checkpoint, event: None, rows, unnamed, unread, held: 0 }
     }
 
     /// The same of an entry that was read. The event is copied only if the view reads it.
@@ -61,14 +70,7 @@ impl Touched {
         undecodable: Option<&str>,
     ) -> Result<Self, ViewError> {
         let checkpoint = entry.checkpoint;
-        let untouched = |unread| Self {
-            checkpoint,
-            event: None,
-            rows: BTreeSet::new(),
-            unnamed: BTreeMap::new(),
-            unread,
-            held: 0,
-        };
+        let untouched = |unread| Self::untouched(checkpoint, unread);
         if !view.reads(&entry.event) {
             return Ok(untouched(None));
         }

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use ringfence_core::SequencedEvent;
 use tokio::time::timeout;
 
 /// How long the views wait for a notification. After that they go on without it.
@@ -21,12 +20,12 @@ const NOTIFY_TIME_MAX: Duration = Duration::from_secs(1);
 pub(crate) const LANES: &str = "$Lanes";
 
 /// A reactor or an ordered automation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct LaneReader {
     /// Its name.
     pub name: &'static str,
-    /// Whether it reads an event.
-    pub reads: fn(&SequencedEvent) -> bool,
+    /// The types of events that it reads.
+    pub types: Vec<&'static str>,
 }
 
 /// Notifies the readers of these names, or says why it can't.
@@ -52,12 +51,10 @@ impl Lanes {
         self.readers.iter().map(|reader| reader.name).collect()
     }
 
-    /// The names of those that read an event.
-    pub(crate) fn of<'l>(
-        &'l self,
-        event: &'l SequencedEvent,
-    ) -> impl Iterator<Item = &'static str> + 'l {
-        self.readers.iter().filter(|reader| (reader.reads)(event)).map(|reader| reader.name)
+    /// The names of those that read events of a type.
+    pub(crate) fn of<'l>(&'l self, event_type: &'l str) -> impl Iterator<Item = &'static str> + 'l {
+        let reads = move |reader: &&LaneReader| reader.types.contains(&event_type);
+        self.readers.iter().filter(reads).map(|reader| reader.name)
     }
 
     /// Notifies readers, if there are any.

@@ -170,9 +170,10 @@ impl Projector {
             return Ok(());
         }
         let mut read: u64 = 0;
-        let mut feed = self.index.read(from, Until::Present);
-        while let Some(entry) = feed.next().await {
-            let touched = Touched::new(view, &self.catalogs, entry)?;
+        let of = *view;
+        let mut feed = self.index.read_where(from, Until::Present, move |it| of.wants(&it.event_type));
+        while let Some(step) = feed.next().await {
+            let touched = Touched::new(view, &self.catalogs, step)?;
             let checkpoint = touched.checkpoint();
             if checkpoint > to {
                 break;

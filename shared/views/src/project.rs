@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::Client;
 use futures::StreamExt;
 use ringfence_aws::{Clock, Meter, Retry, Table};
 use ringfence_core::Catalogs;
-use ringfence_feed::{Checkpoint, Checkpoints, Entry, Index, Until};
+use ringfence_feed::{Checkpoint, Checkpoints, FeedStep, Index, Until};
 use ringfence_lambda::Links;
 
 use crate::batch::{Batch, ENTRIES_MAX, Touched};
@@ -202,15 +202,17 @@ impl Projector {
         from: Option<Checkpoint>,
         ran: &mut Ran,
     ) -> Result<Followed, ViewError> {
-        let mut feed = self.index.read(from.unwrap_or_default(), Until::Present);
+        let (start, view) = (from.unwrap_or_default(), *work.view);
+        let mut feed = self.index.read_where(start, Until::Present, move |it| view.wants(&it.event_type));
         let mut batch = Batch::behind(from, self.clock.machine_ms());
         loop {
             let next = match feed.next().await {
                 None => Ok(None),
-                Some(entry) => {
-                    let event = entry.as_ref().ok().map(|entry| &entry.event);
-                    event.into_iter().for_each(|event| ran.links.add(&event.metadata));
-                    Touched::new(work.view, &self.catalogs, entry).map(Some)
+                Some(step) => {
+                    if let Ok(FeedStep::Event(entry)) = &step {
+                        ran.links.add(&entry.event.metadata);
+                    }
+                    Touched::new(work.view, &self.catalogs, step).map(Some)
                 }
             };
             // The events before an error are applied.
@@ -262,12 +264,11 @@ impl Projector {
         checkpoint: Option<Checkpoint>,
     ) -> Result<Option<u64>, ViewError> {
         let from = checkpoint.unwrap_or(Checkpoint::START);
-        let mut feed = self.index.read(from, Until::Present);
+        let mut feed = self.index.read_where(from, Until::Present, |_| false);
         for left in (0..ENTRIES_MAX).rev() {
-            let Some(entry) = feed.next().await else { return Ok(None) };
-            let event = Entry::or_known(entry)?.0.event;
-            if left == 0 || views.iter().any(|view| view.reads(&event)) {
-                return Ok(Some(event.at));
+            let Some(step) = feed.next().await.transpose()? else { return Ok(None) };
+            if left == 0 || views.iter().any(|view| view.wants(step.event_type())) {
+                return Ok(Some(step.at()));
             }
         }
         Ok(None)

@@ -20,7 +20,7 @@ pub struct Folded {
     pub views: Vec<Definition>,
     /// The catalogs of all contexts.
     pub catalogs: Catalogs,
-    /// Their logs.
+    /// Their logs, from which their events are read.
     pub sources: Sources,
     /// The readers of lanes.
     pub lanes: Vec<LaneReader>,

@@ -15,7 +15,7 @@ use futures::future::{join, join_all};
 use futures::stream::BoxStream;
 use ringfence_aws::Retry;
 use ringfence_core::chain;
-use ringfence_feed::{Checkpoint, Entry, FeedError, Together, Until};
+use ringfence_feed::{Checkpoint, FeedError, FeedStep, Reference, Together, Until};
 use tokio::time::timeout;
 
 use crate::batch::{ACTIONS_MAX, Batch, ENTRIES_MAX, HELD_BYTES_MAX, Touched};
@@ -65,7 +65,7 @@ struct Chunk {
     lanes: BTreeSet<&'static str>,
 }
 
-type Feed = BoxStream<'static, Result<Entry, FeedError>>;
+type Feed = BoxStream<'static, Result<FeedStep, FeedError>>;
 
 impl<'a> Group<'a> {
     pub(crate) fn new(
@@ -160,7 +160,10 @@ impl<'a> Group<'a> {
 
     /// Applies the events after the checkpoint. False if another run has moved it, or changed who moves.
     async fn follow(&mut self, ran: &mut Ran) -> Result<bool, ViewError> {
-        let mut feed = self.projector.index.read(self.found.checkpoint, Until::Present);
+        let views: Vec<_> = self.members.values().map(|member| *member.view).collect();
+        let wants = move |it: &Reference| views.iter().any(|view| view.wants(&it.event_type));
+        let from = self.found.checkpoint;
+        let mut feed = self.projector.index.read_where(from, Until::Present, wants);
         loop {
             let chunk = self.read(&mut feed, ran).await?;
             let Some(end) = chunk.end else { return Ok(true) };
@@ -205,15 +208,23 @@ impl<'a> Group<'a> {
         let (mut chunk, mut held) = (Chunk::default(), 0);
         let lanes = self.projector.lanes.as_ref().filter(|_| self.found.readers.contains(LANES));
         while chunk.events < ENTRIES_MAX as u64 && held < HELD_BYTES_MAX {
-            let Some(entry) = feed.next().await else {
+            let Some(step) = feed.next().await else {
                 chunk.is_last = true;
                 break;
             };
-            let (entry, undecodable) = Entry::or_known(entry)?;
-            ran.links.add(&entry.event.metadata);
             if let Some(lanes) = lanes {
-                chunk.lanes.extend(lanes.of(&entry.event));
+                let event_type = match &step {
+                    Ok(step) => step.event_type(),
+                    Err(FeedError::Undecodable { known, .. }) => &known.event.event_type,
+                    Err(_) => "",
+                };
+                chunk.lanes.extend(lanes.of(event_type));
             }
+            let (checkpoint, known) = FeedStep::or_known(step)?;
+            chunk.events += 1;
+            chunk.end = Some(checkpoint);
+            let Some((entry, undecodable)) = known else { continue };
+            ran.links.add(&entry.event.metadata);
             for (reader, member) in &self.members {
                 let (catalogs, entry) = (&self.projector.catalogs, Cow::Borrowed(&entry));
                 let cause = match Touched::of(member.view, catalogs, entry, undecodable.as_deref())
@@ -232,8 +243,6 @@ impl<'a> Group<'a> {
                 };
                 chunk.unable.entry(reader.clone()).or_insert(cause);
             }
-            chunk.events += 1;
-            chunk.end = Some(entry.checkpoint);
         }
         chunk.touched.retain(|reader, _| !chunk.unable.contains_key(reader));
         Ok(chunk)

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use ringfence_aws::Item;
 use ringfence_core::rfc3339;
-use ringfence_feed::Checkpoint;
+use ringfence_feed::{Checkpoint, FeedStep};
 
 use crate::batch::{Batch, Touched};
 use crate::parked::{PASS_ROWS_MAX, Retried};
@@ -108,8 +108,8 @@ impl Projector {
         for (_, was, _) in events {
             // It is there: a page of the index never changes.
             let entry = self.index.before(was.as_of, 1).await?.pop();
-            let touched =
-                entry.map(|entry| Touched::new(view, &self.catalogs, entry)).transpose()?;
+            let step = entry.map(|entry| entry.map(FeedStep::Event));
+            let touched = step.map(|it| Touched::new(view, &self.catalogs, it)).transpose()?;
             match touched.as_ref().and_then(Touched::unread) {
                 Some(unread) => retried.events_left.push(unread.clone()),
                 None => {

@@ -163,6 +163,11 @@ impl Definition {
         known && self.types.contains(&event.event_type.as_str())
     }
 
+    /// Whether it may read the event of an entry.
+    pub(crate) fn wants(&self, event_type: &str) -> bool {
+        self.types.contains(&event_type)
+    }
+
     /// Folds an event that the view reads into rows in memory, by id, as they are stored.
     ///
     /// # Errors

@@ -164,7 +164,7 @@ pub(crate) fn replay() -> Case {
     let runtime = runtime();
     let (store, events) = indexed(&runtime);
     let (client, by_hand) = (store.client(), Rc::clone(&runtime));
-    let reader = Index::new(client, INDEX, [ringfence_dcb_log::SOURCE]);
+    let reader = Index::new(client, INDEX, [log(&store).into()]);
     let ours = Side::on(&store, move || {
         let count = async |read, entry| {
             std::hint::black_box(entry);
@@ -221,7 +221,7 @@ async fn pages(client: &Client) -> usize {
 pub(crate) fn project() -> Case {
     let runtime = runtime();
     let (store, events) = indexed(&runtime);
-    let index = Index::new(store.client(), INDEX, [ringfence_dcb_log::SOURCE]);
+    let index = Index::new(store.client(), INDEX, [log(&store).into()]);
     let projector =
         Projector::new(store.client(), index, VIEWS, Catalogs::default(), Clock::fixed(NOW_MS));
     let view = Definition::of::<Orders>();

@@ -29,8 +29,9 @@ use crate::market::{Market, OrderId};
 use crate::table::NOW_MS;
 use world::{EVENT_BYTES, World, sources};
 
-/// Records that a stream delivers together, and the pause before the next ones.
+/// Records that a stream delivers together to publish-events and to index-events, and the pause before the next ones.
 const BATCH: usize = 100;
+const INDEX_BATCH: u64 = 1_000;
 const DELIVERY: Duration = Duration::from_millis(20);
 /// A call of PutEvents, and an effect such as a webhook.
 const PUT_EVENTS: Duration = Duration::from_millis(20);
@@ -40,8 +41,8 @@ const LONG: Duration = Duration::from_secs(900);
 /// Simulated seconds of indexing, and events for each other part.
 const SECONDS: u64 = 60;
 const EVENTS: u64 = 2_000;
-/// Shards of the logs' streams.
-const SHARDS: [usize; 4] = [1, 4, 16, 48];
+/// Shards of the logs' streams, and events of each partition.
+const SHARDS: [(usize, u64); 5] = [(1, 1), (4, 1), (16, 1), (48, 1), (16, 4)];
 /// Orders a second that check one product.
 const ORDERS: [u64; 2] = [20, 50];
 
@@ -59,18 +60,19 @@ impl fmt::Display for Measured {
     }
 }
 
-/// Measures the index with so many shards, each of which delivers as much as is taken.
-fn index(shards: usize) -> Measured {
+/// Measures the index with so many shards, each of which delivers as much as is taken, and so many events a partition.
+fn index(shards: usize, of_partition: u64) -> Measured {
     paused(1).block_on(async {
         let world = World::new().await;
         let shard = async |shard: usize| {
             let (client, wire) = world.client(shard as u64);
             let indexer = world.indexer(&client);
-            let mut next = 0_u64..;
-            loop {
-                let batch = next.by_ref().take(BATCH);
-                let batch: Vec<_> =
-                    batch.map(|n| world.notification(&format!("s{shard}e{n}"))).collect();
+            for first in (0..).step_by(INDEX_BATCH as usize) {
+                let event = |n: u64| {
+                    let order = format!("s{shard}e{}", n / of_partition);
+                    world.notification(&order, 1 + n % of_partition)
+                };
+                let batch: Vec<_> = (first..first + INDEX_BATCH).map(event).collect();
                 for rounds in 1.. {
                     let outcomes = indexer.index(batch.clone(), Retry::default()).await;
                     wire.forget();
@@ -85,13 +87,15 @@ fn index(shards: usize) -> Measured {
         let shards_at_once = join_all((0..shards).map(shard));
         let ended = timeout(Duration::from_secs(SECONDS), shards_at_once).await;
         ended.map(|_: Vec<()>| ()).expect_err("they never end");
-        let end = Index::new(world.calm(), "index", sources()).end().await.expect("an answer");
+        let end = Index::new(world.calm(), "index", []).end().await.expect("an answer");
         let events = i64::from(end) as f64;
         let [put, lost] = [0, 1].map(|n| world.pages[n].load(Ordering::Relaxed) as f64);
         let units = world.capacity.consumed("index");
         let bytes = item_bytes(&world.event);
         Measured {
-            what: format!("index, {shards} shards, events of {bytes} bytes in hundreds"),
+            what: format!(
+                "index, {shards} shards, events of {bytes} bytes, {of_partition} a partition"
+            ),
             found: format!(
                 "{:.0} events, {:.0} % of puts lost, {:.2} read and {:.2} write units an event",
                 events / SECONDS as f64,
@@ -301,7 +305,7 @@ fn contend(orders: u64) -> Measured {
 /// Measures all parts at once, and calls `done` with each in their order.
 pub fn all(done: impl Fn(Measured)) {
     thread::scope(|scope| {
-        let indexes = SHARDS.map(|shards| scope.spawn(move || index(shards)));
+        let indexes = SHARDS.map(|(shards, each)| scope.spawn(move || index(shards, each)));
         let parts = [rows, publish, react].map(|part| scope.spawn(part));
         let meetings = ORDERS.map(|orders| scope.spawn(move || contend(orders)));
         for part in indexes.into_iter().chain(parts).chain(meetings) {

@@ -51,7 +51,7 @@ impl Arguments {
         Layout::check_index(&client, &self.index.index_table).await?;
         let logs = self.table.with(&self.streams).logs(client.clone(), Clock::system());
         let logs = logs.sources(&sources(), catalog);
-        Ok(Indexer::new(logs, client, &self.index.index_table).reading(sources()))
+        Ok(Indexer::new(logs, client, &self.index.index_table))
     }
 
     fn end(&self, report: IndexReport, repaired: Option<Repaired>, agree: bool) -> ExitCode {
@@ -161,6 +161,9 @@ fn wrong(wrong: &IndexDefect) -> Value {
         IndexDefect::Differs { partition, indexed, stored } => json!({
             "wrong": "differs", "partition": partition.id.as_str(),
             "indexed": indexed, "stored": stored,
+        }),
+        IndexDefect::Gone { partition, slot } => json!({
+            "wrong": "gone", "partition": partition.id.as_str(), "slot": slot,
         }),
         IndexDefect::Replaced { partition, slot } => json!({
             "wrong": "replaced", "partition": partition.id.as_str(), "slot": slot,

@@ -65,7 +65,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use futures::{FutureExt, future::LocalBoxFuture};
 use ringfence_stack::Members;
 
-pub use lists::{Lists, listed};
+pub use lists::{Lists, listed, readable};
 
 /// Ringfence: event sourcing with dynamic consistency boundaries.
 ///

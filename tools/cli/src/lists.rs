@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
 use ringfence_core::{Catalog, CatalogError, CurrentError, LogKind, SequencedEvent};
-use ringfence_feed::{Entry, FeedError};
+use ringfence_feed::{Entry, FeedError, KnownEntry};
 use ringfence_new::near;
 use ringfence_schemas::{Contract, Lock, PayloadTags, Readers, present};
 use ringfence_services::deadlines::Deadlines;
@@ -122,14 +122,19 @@ impl Lists {
     }
 }
 
-/// An entry for a list. If its event can't be decoded, the reason takes the place of the payload.
+/// An entry for a list. If its event can't be read, the reason takes the place of the payload.
 ///
 /// # Errors
 /// Any other error of the index.
 pub fn listed(entry: Result<Entry, FeedError>) -> Result<Entry, FeedError> {
-    let (mut entry, unread) = Entry::or_known(entry)?;
+    Ok(readable(Entry::or_known(entry)?))
+}
+
+/// The same of an event that was read.
+#[must_use]
+pub fn readable((mut entry, unread): KnownEntry) -> Entry {
     if let Some(why) = unread {
         entry.event.data = json!({ "unreadable": why });
     }
-    Ok(entry)
+    entry
 }

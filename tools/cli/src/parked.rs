@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 
 use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
-use crate::tables::{IndexTable, ViewTable};
+use crate::tables::{FeedTables, ViewTable};
 use crate::view::definition;
 use crate::{Lists, progress, remark};
 
 #[derive(Args)]
 struct Tables {
     #[command(flatten)]
-    index: IndexTable,
+    index: FeedTables,
     #[command(flatten)]
     views: ViewTable,
 }

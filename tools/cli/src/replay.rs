@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use futures::{StreamExt, TryStreamExt};
-use ringfence_feed::{self as feed, Checkpoint, Checkpoints, Filter, Until};
+use ringfence_feed::{Checkpoint, Checkpoints, Entry, FeedStep, Filter, KnownEntry, Until};
 use ringfence_services::topic::{Topic, TopicEntry};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ use crate::place::{CheckpointName, Wanted};
 use crate::progress;
 use crate::remark;
 use crate::stack;
-use crate::tables::{IndexTable, ViewTable};
+use crate::tables::{FeedTables, ViewTable};
 use crate::topic::{send, topic};
 
 /// The checkpoint is saved once per this many entries. After an interruption at most so many are sent again.
@@ -43,7 +43,7 @@ Example:
   ringfence replay bus --name new-search --type ProductAdded --from 0 --rate 200")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    index: IndexTable,
+    index: FeedTables,
     #[command(flatten)]
     views: ViewTable,
     /// The bus.
@@ -118,13 +118,13 @@ pub(crate) async fn replay(arguments: &Arguments, lists: &Lists) -> Result<ExitC
     };
     let total = index.count(from, until).await?;
     let mut chunks = index
-        .read(from, Until::Present)
-        .map(feed::Entry::or_known)
-        .try_take_while(|(entry, _)| ready(Ok(entry.checkpoint <= until)))
+        .read_where(from, Until::Present, replay.filter.wants())
+        .map(FeedStep::or_known)
+        .try_take_while(|(checkpoint, _)| ready(Ok(*checkpoint <= until)))
         .try_chunks(KEEP_ENTRIES);
     let mut at = begun;
     while let Some(chunk) = chunks.try_next().await.map_err(|error| error.1)? {
-        let last = chunk.last().map(|(entry, _)| entry.checkpoint);
+        let last = chunk.last().map(|(checkpoint, _)| *checkpoint);
         let kept = || format!("broken off after checkpoint {}", at.unwrap_or(from));
         replay.send(chunk).await.with_context(kept)?;
         if let Some(to) = last {
@@ -156,11 +156,11 @@ fn ensure_same(
 
 impl Replay<'_> {
     /// Sends the events of entries, and notes those that can't be decoded.
-    async fn send(&mut self, chunk: Vec<(feed::Entry, Option<String>)>) -> Result<()> {
+    async fn send(&mut self, chunk: Vec<(Checkpoint, Option<KnownEntry>)>) -> Result<()> {
         let Self { arguments, topic, filter, done } = self;
         let (mut ids, mut entries, mut refused) = (Vec::new(), Vec::new(), Vec::new());
         done.read += chunk.len() as u64;
-        for (feed::Entry { event, .. }, unread) in chunk {
+        for (Entry { event, .. }, unread) in chunk.into_iter().filter_map(|(_, known)| known) {
             let id = event.id();
             if let Some(why) = unread {
                 done.refused.push((id, why));

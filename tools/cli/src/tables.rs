@@ -9,7 +9,7 @@ use ringfence_core::{Catalog, LogKind};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore};
 use ringfence_feed::{Checkpoint, FeedError, Index, Sources};
-use ringfence_log::{InTable, StackLogs};
+use ringfence_log::{InTable, OpenSource, StackLogs};
 
 use crate::layout::Layout;
 use crate::stack::name;
@@ -49,6 +49,13 @@ impl EventTable {
         LogTables { table: Some(self.table.clone()), streams: streams.clone() }
     }
 
+    /// The log, for readers of the index.
+    #[must_use]
+    pub fn bodies(&self, client: Client) -> Vec<OpenSource> {
+        let streams = StreamTables { aggregate_table: None, document_table: None };
+        self.with(&streams).bodies(client)
+    }
+
     /// The log, with the events of a catalog.
     pub(crate) fn log(&self, client: Client, catalog: &Catalog) -> DcbLog {
         self.log_at(client, catalog, Clock::system())
@@ -84,6 +91,12 @@ impl LogTables {
         ];
         let named = all.into_iter().filter_map(|(log, table)| Some((log, table.clone()?)));
         StackLogs { client, clock, tables: named.collect() }
+    }
+
+    /// The logs whose tables are named, for readers of the index.
+    #[must_use]
+    pub fn bodies(&self, client: Client) -> Vec<OpenSource> {
+        self.logs(client, Clock::system()).bodies(&sources())
     }
 
     /// The table of the DCB log.
@@ -200,21 +213,41 @@ pub struct IndexTable {
 }
 
 impl IndexTable {
-    /// The index in it.
+    /// The index in it, for a command that reads no event.
     ///
     /// # Errors
     /// The table is not an index, or can't be reached.
     pub(crate) async fn index(&self, client: Client) -> Result<Index> {
-        index_of(client, &self.index_table).await
+        index_of(client, &self.index_table, Vec::new()).await
     }
 }
 
-/// The index in a table.
+/// The tables of the index and of the logs, which have its events.
+#[derive(Args)]
+pub struct FeedTables {
+    #[command(flatten)]
+    /// The table of the index.
+    pub index: IndexTable,
+    #[command(flatten)]
+    logs: LogTables,
+}
+
+impl FeedTables {
+    /// The index, for a command that reads events.
+    ///
+    /// # Errors
+    /// The table is not an index, or can't be reached.
+    pub(crate) async fn index(&self, client: Client) -> Result<Index> {
+        index_of(client.clone(), &self.index.index_table, self.logs.bodies(client)).await
+    }
+}
+
+/// The index in a table, and the logs whose events are read.
 ///
 /// # Errors
 /// The table is not an index, or can't be reached.
-pub(crate) async fn index_of(client: Client, table: &str) -> Result<Index> {
-    let index = Index::new(client.clone(), table, sources());
+pub(crate) async fn index_of(client: Client, table: &str, logs: Vec<OpenSource>) -> Result<Index> {
+    let index = Index::new(client.clone(), table, logs);
     let end = index.end().await;
     let may_be_another = match &end {
         Ok(end) => *end == Checkpoint::START,

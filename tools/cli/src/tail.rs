@@ -7,18 +7,18 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::Args;
 use futures::StreamExt;
-use ringfence_feed::{Checkpoint, Checkpoints, Entry, Until};
+use ringfence_feed::{Checkpoint, Checkpoints, FeedStep, Until};
 
 use crate::Lists;
 use crate::line::of_entry;
-use crate::lists::listed;
+use crate::lists::readable;
 use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::place::{CheckpointName, Wanted};
 use crate::progress;
 use crate::shown::{Newest, ShownEvent};
 use crate::stack::name;
-use crate::tables::IndexTable;
+use crate::tables::FeedTables;
 
 /// A named reader saves its checkpoint after this many entries, if more wait.
 const KEEP_ENTRIES: usize = 100;
@@ -35,7 +35,7 @@ Examples:
   ringfence tail --reader audit --json | ./audit")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    index: IndexTable,
+    index: FeedTables,
     /// The table of the readers' checkpoints, for `--reader`.
     #[arg(long, env = "VIEW_TABLE", value_parser = name)]
     view_table: Option<String>,
@@ -113,16 +113,17 @@ pub(crate) async fn tail(arguments: &Arguments, lists: &Lists) -> Result<ExitCod
     let filter = arguments.wanted.filter();
     let mut done = Done::default();
     // Waiting events are printed together, and the checkpoint is saved once for all.
-    let mut entries = index.read(from, until).ready_chunks(KEEP_ENTRIES);
-    while let Some(chunk) = entries.next().await {
+    let mut steps = index.read_where(from, until, filter.wants()).ready_chunks(KEEP_ENTRIES);
+    while let Some(chunk) = steps.next().await {
         let mut failed = None;
         progress::clear();
-        for entry in chunk {
-            match listed(entry) {
-                Ok(Entry { checkpoint, event }) => {
+        for step in chunk {
+            match FeedStep::or_known(step) {
+                Ok((checkpoint, known)) => {
                     done.read += 1;
                     done.at = Some(checkpoint);
-                    if filter.matches(&event) {
+                    let event = known.map(|known| readable(known).event);
+                    if let Some(event) = event.filter(|event| filter.matches(event)) {
                         let shown = lists.shown(event, arguments.shown.newest);
                         match arguments.output.next(&Printed(checkpoint, shown)) {
                             // Nobody reads the output any more, as with `| head`.

@@ -16,13 +16,13 @@ use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::place::CheckpointName;
 use crate::remark;
-use crate::tables::IndexTable;
+use crate::tables::FeedTables;
 
 #[derive(Args)]
 #[command(after_help = "\
 A command has the time of its first event, and how long that came after the event that led to the command. A command
-without an event is not shown; its line is in the functions' logs. It reads the whole index, or all of it after --from:
-a gigabyte takes about 125,000 read units.
+without an event is not shown; its line is in the functions' logs. It reads all events, or those after --from: half a
+read unit for each of up to 4 KB, and less for events that follow one another in a partition.
 
 Examples:
   ringfence trace walk-1
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "CORRELATION-ID")]
     correlation_id: String,
     #[command(flatten)]
-    index: IndexTable,
+    index: FeedTables,
     /// Reads only events after this checkpoint: a number, `start` or `end`.
     #[arg(long, value_name = "CHECKPOINT", default_value = "start")]
     from: CheckpointName,

@@ -16,7 +16,7 @@ use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as};
 use crate::progress;
 use crate::remark;
-use crate::tables::{IndexTable, ViewTable};
+use crate::tables::{FeedTables, ViewTable};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -30,7 +30,7 @@ Examples:
   ringfence replay view product-demand --from-start")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    index: IndexTable,
+    index: FeedTables,
     #[command(flatten)]
     views: ViewTable,
     /// The view.

@@ -137,7 +137,7 @@ impl Does {
         let index_table = index_table.filter(|_| logs.tables.contains_key(&LogKind::Dcb));
         let indexer = index_table.map(|index| {
             let sources = logs.sources(&tables::sources(), catalog);
-            Indexer::new(sources, logs.client.clone(), index).reading(tables::sources())
+            Indexer::new(sources, logs.client.clone(), index)
         });
         let topic = bus.map(|bus| topic(config, bus));
         let commands = command_queue.map(|url| (aws_sdk_sqs::Client::new(config), url.to_owned()));

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use axum::extract::{Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Redirect};
+use futures::{StreamExt, TryStreamExt};
 use maud::{Markup, html};
 use ringfence_core::{BoundaryId, Origin, SequencedEvent, visible, visible_lines};
-use ringfence_feed::{Checkpoint, Entry, Index};
+use ringfence_feed::{Checkpoint, Entry, FeedStep, Index};
 use ringfence_stack::Stack;
 
 use crate::events::{before_entry, event_url, time};
@@ -39,7 +40,7 @@ pub(crate) async fn page(
     let flow = Around::of(&index, &entry, around).await?;
     let pretty = pretty(event);
     let shown = head(&pretty);
-    let older = Some(before_entry(&entry)).filter(|before| *before > Checkpoint::START);
+    let older = Some(before_entry(entry.checkpoint)).filter(|before| *before > Checkpoint::START);
     let main = html! {
         dl {
             dt { "Id" } dd { code { (event.id()) } }
@@ -88,7 +89,7 @@ pub(crate) async fn page(
             @if let Some(older) = older { a href=(event_url(older)) rel="prev" { "The event before" } }
         }
     };
-    Ok(frame::page(&site, "/events", &event.event_type, Some(index.meter()), &main))
+    Ok(frame::page(&site, "/events", &event.event_type, Some(index.usage()), &main))
 }
 
 /// The whole payload as a file of JSON.
@@ -118,13 +119,16 @@ pub(crate) async fn find(
     let nothing = |why: &str| Problem::nothing(format!("The event {partition}/{slot} {why}."));
     let indexed = index.indexed(&partition, slot).await?;
     let after = indexed.ok_or_else(|| nothing("is not in the index"))?;
-    let entries = index.before(after, LOOKED_MAX).await?;
-    let entries = entries.into_iter().map(listed).collect::<Result<Vec<_>, _>>()?;
-    let mut entries = entries.iter();
-    let is_it = |entry: &&Entry| entry.event.partition == partition && entry.event.slot == slot;
+    let mut steps = index.read_back_where(after, |_| false).take(LOOKED_MAX);
+    while let Some(step) = steps.try_next().await? {
+        if let FeedStep::Passed(checkpoint, it) = step
+            && (&it.partition.id, it.slot) == (&partition, slot)
+        {
+            return Ok(Redirect::to(&event_url(checkpoint)));
+        }
+    }
     let why = format!("is not among the {LOOKED_MAX} events before the last of its partition");
-    let found = entries.find(is_it).ok_or_else(|| nothing(&why))?;
-    Ok(Redirect::to(&event_url(found.checkpoint)))
+    Err(nothing(&why))
 }
 
 /// The entry that ends at a checkpoint.

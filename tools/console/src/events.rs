@@ -11,13 +11,13 @@ use axum::response::sse::{Event, KeepAlive};
 use futures::{Stream, StreamExt, stream};
 use maud::{Markup, html};
 use ringfence_core::{SequencedEvent, visible};
-use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Until};
+use ringfence_feed::{Checkpoint, Entry, FeedError, FeedStep, Index, Until};
 
 use crate::filter::{Filter, Form};
 use crate::frame::{self, Problem, boundary_url, shown};
 use crate::site::Site;
-use ringfence_cli::listed;
 use ringfence_cli::place::CheckpointName;
+use ringfence_cli::{listed, readable};
 
 /// The number of events on a page, if its URL does not set it.
 const LIMIT: usize = 100;
@@ -96,7 +96,7 @@ pub(crate) async fn page(
             span { (looked(&found, form.is_empty(), has_older)) }
         }
     };
-    Ok(frame::page(&site, "/events", "Events", Some(index.meter()), &main))
+    Ok(frame::page(&site, "/events", "Events", Some(index.usage()), &main))
 }
 
 fn looked(found: &Found, is_all: bool, has_older: bool) -> String {
@@ -134,16 +134,17 @@ async fn look(
     limit: usize,
 ) -> Result<Found, FeedError> {
     let mut found = Found { rows: Vec::new(), looked_at: 0, reached: before };
-    let (mut entries, mut bytes) = (index.read_back(before), 0);
+    let (mut steps, mut bytes) = (index.read_back_where(before, filter.wants()), 0);
     while found.rows.len() < limit && found.looked_at < LOOKED_MAX && bytes < ROWS_BYTES_MAX {
-        let Some(entry) = entries.next().await else {
+        let Some(step) = steps.next().await else {
             found.reached = Checkpoint::START;
             break;
         };
-        let entry = listed(entry)?;
+        let (checkpoint, known) = FeedStep::or_known(step)?;
         found.looked_at += 1;
-        found.reached = before_entry(&entry);
-        if filter.matches(&entry.event) {
+        found.reached = before_entry(checkpoint);
+        let entry = known.map(readable);
+        if let Some(entry) = entry.filter(|entry| filter.matches(&entry.event)) {
             let row = row(site, entry);
             bytes += row.0.len();
             found.rows.push(row);
@@ -152,9 +153,9 @@ async fn look(
     Ok(found)
 }
 
-/// The checkpoint before an entry. Checkpoints of one epoch differ by one.
-pub(crate) fn before_entry(entry: &Entry) -> Checkpoint {
-    Checkpoint::try_from(i64::from(entry.checkpoint) - 1).unwrap_or(Checkpoint::START)
+/// The checkpoint before the entry that ends at one. Checkpoints of one epoch differ by one.
+pub(crate) fn before_entry(checkpoint: Checkpoint) -> Checkpoint {
+    checkpoint.previous().unwrap_or_default()
 }
 
 /// The page of an event.

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use ringfence_aws::ms_of_rfc3339;
 use ringfence_core::SequencedEvent;
+use ringfence_feed::Reference;
 use ringfence_stack::Stack;
 
 use crate::frame::{Problem, boundary_url, url};
@@ -112,6 +113,18 @@ impl Filter {
 
     pub(crate) fn form(&self) -> &Form {
         &self.form
+    }
+
+    /// Says which events may match, before they are read.
+    pub(crate) fn wants(&self) -> impl Fn(&Reference) -> bool + Send + Sync + use<> {
+        let (form, since_ms, until_ms) = (self.form.clone(), self.since_ms, self.until_ms);
+        move |it| {
+            let is = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
+            is(&form.event_type, &it.event_type)
+                && is(&form.partition, it.partition.id.as_str())
+                && since_ms.is_none_or(|since| it.at >= since)
+                && until_ms.is_none_or(|until| it.at < until)
+        }
     }
 
     pub(crate) fn matches(&self, event: &SequencedEvent) -> bool {

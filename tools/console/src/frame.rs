@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use ringfence_aws::{Meter, Units};
+use ringfence_aws::{Meter, Units, Usage};
 use ringfence_core::visible_lines;
 use ringfence_feed::FeedError;
 use ringfence_reactors::ReactorError;
@@ -36,22 +36,21 @@ pub(crate) struct Cost {
     units: Units,
 }
 
-impl From<&Meter> for Cost {
-    fn from(meter: &Meter) -> Self {
-        let usage = meter.snapshot();
+impl From<Usage> for Cost {
+    fn from(usage: Usage) -> Self {
         Self { requests: usage.reads + usage.writes, units: usage.total() }
     }
 }
 
-impl From<Option<&Meter>> for Cost {
-    fn from(meter: Option<&Meter>) -> Self {
-        meter.map(Self::from).unwrap_or_default()
+impl From<Option<Usage>> for Cost {
+    fn from(usage: Option<Usage>) -> Self {
+        usage.map(Self::from).unwrap_or_default()
     }
 }
 
 impl<'a, const N: usize> From<[&'a Meter; N]> for Cost {
     fn from(meters: [&'a Meter; N]) -> Self {
-        meters.into_iter().map(Self::from).sum()
+        meters.into_iter().map(|meter| Self::from(meter.snapshot())).sum()
     }
 }
 

@@ -164,7 +164,8 @@ impl Site {
 
     /// The index with a new meter, because each page shows its cost.
     pub(crate) fn index(&self) -> Index {
-        Index::new(self.client.clone(), &self.index_table, ringfence_cli::tables::sources())
+        let logs = self.logs.bodies(&ringfence_cli::tables::sources());
+        Index::new(self.client.clone(), &self.index_table, logs)
     }
 
     /// The rows of the views, if their table is named.

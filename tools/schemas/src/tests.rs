@@ -38,7 +38,6 @@ fn stack() -> Stack {
         writes: vec!["RoomBooked".into()],
         order: None,
         reacts_to: &[],
-        reacts: |_| false,
         scopes: match name {
             "book-room" => Some(&["rooms/write", "rooms/all"]),
             "free-room" => None,

@@ -160,7 +160,7 @@ impl Facts {
         // Events that are handled together, and how often that happens.
         let together = (commands_a_day / 86_400.0 / 10.0).clamp(1.0, TOGETHER_MAX);
         let (runs, more) = (commands / together, (together - 1.0) * MORE_MS);
-        let pages = (together / 4.0).ceil();
+        let read_entries = (together / ENTRIES_OF_UNIT).floor();
         let touched = ROWS_OF_EVENT.min(self.views);
         let lanes = if self.lanes.is_empty() { 0.0 } else { 1.0 };
         // How often events come together of which one is read.
@@ -169,7 +169,7 @@ impl Facts {
         let woken = self.lanes.iter().map(|lanes| read(*lanes)).sum::<f64>();
         let views = if self.views > 0.0 { 1.0 } else { 0.0 };
         let project = f64::max(lanes, views);
-        let view_reads = project * (VIEWS_READ + pages - 1.0) + touched * VIEW_READ;
+        let view_reads = project * (VIEWS_READ + read_entries) + touched * VIEW_READ;
         let view_writes = project * VIEWS_WRITE;
         // The share of hours in which something happens.
         let hours = 1.0 - (-commands_a_day / 24.0).exp();
@@ -223,6 +223,7 @@ impl Facts {
                 "views",
                 Counted,
                 runs * (READ.of(view_reads) + WRITE.of(view_writes))
+                    + commands * views * READ.of(BODY_READ)
                     + commands * touched * (READ.of(ROW_READ) + WRITE.of(ROW_WRITE)),
             ),
             item(

@@ -53,7 +53,7 @@ pub async fn check_cases<M: Members>() {
         let requests = requests.await;
         if is_ordered(stack, slice) {
             in_order.extend(requests.iter().cloned());
-            let lanes = requests_of_lanes(&template, slice, false).await.into_iter();
+            let lanes = requests_of_lanes(&template, slice, false, true).await.into_iter();
             in_order.extend(lanes.map(|asked| (asked.operation, asked.request)));
         }
         asked.push((slice.to_owned(), requests));

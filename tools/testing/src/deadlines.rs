@@ -199,11 +199,12 @@ async fn publish(dynamo: &Dynamo, events: Vec<NewEvent>) {
             Appended::Repeated(_) => unreachable!("without a record"),
         }
     }
+    let bodies = dynamo.logs().bodies(&[ringfence_dcb_log::SOURCE].into());
     let indexer = Indexer::new([log.into()], client(), "IndexTable");
     for (partition, outcome) in indexer.index(partitions, Retry::default()).await {
         outcome.unwrap_or_else(|error| fail(partition, error));
     }
-    let index = Index::new(client(), "IndexTable", [ringfence_dcb_log::SOURCE]);
+    let index = Index::new(client(), "IndexTable", bodies);
     let projector =
         Projector::new(client(), index, "ViewTable", Default::default(), dynamo.clock.clone());
     let dues = [Definition::of_due::<Remind>()];

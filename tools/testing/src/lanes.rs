@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use ringfence_aws::wire::Exchange;
 use ringfence_core::kit::fail;
-use ringfence_core::{BoundaryId, Lane, SequencedEvent};
+use ringfence_core::{BoundaryId, Lane, LogKind, SequencedEvent};
 use ringfence_local::template::Template;
 use ringfence_reactors::{
     Delivery, Failed, Handler, InDoubt, Lanes, PAUSES, ReactorTable, Starts, Unpark,
@@ -68,11 +68,13 @@ impl Handler for Probe {
     }
 }
 
-/// The requests of a reader of lanes with this name, for all outcomes of its events.
+/// The requests of a reader of lanes with this name, for all outcomes of its events. It may read those of the aggregate
+/// log.
 pub(crate) async fn requests_of_lanes(
     template: &Template,
     name: &'static str,
     keeps_receipts: bool,
+    of_aggregates: bool,
 ) -> Vec<Exchange> {
     let (world, long) = (World::of(template), Duration::from_secs(3_600));
     let table = ReactorTable::new(world.dynamo.client.clone(), VIEWS, world.dynamo.clock.clone());
@@ -98,6 +100,7 @@ pub(crate) async fn requests_of_lanes(
             }
         }
     }
+    asked.extend(world.requests_for_bodies(of_aggregates).await);
     asked
 }
 
@@ -106,8 +109,9 @@ pub async fn check_roles_of_reactors<M: Members>() {
     let current = Current::of::<M>();
     let template = current.template();
     let mut all = Vec::new();
-    for (_, reactor) in current.stack.reactors() {
-        let mut asked = requests_of_lanes(&template, reactor.name, true).await;
+    for (context, reactor) in current.stack.reactors() {
+        let of_aggregates = context.log == LogKind::Aggregates;
+        let mut asked = requests_of_lanes(&template, reactor.name, true, of_aggregates).await;
         asked.extend(requests_of_rows(&template, reactor.views).await);
         all.push(asked_by(reactor.name, asked));
     }

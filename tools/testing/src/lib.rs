@@ -10,6 +10,7 @@
 
 extern crate ringfence_core as ringfence; // the derive macros use this name
 
+mod bodies;
 mod callers;
 mod cases;
 mod checks;

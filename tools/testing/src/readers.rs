@@ -16,6 +16,7 @@ use ringfence_document_log::{DocumentLog, DynamoStore, Payload, StreamName, TipL
 use ringfence_feed::{Index, Indexer, Partition};
 use ringfence_lambda::Issuers;
 use ringfence_local::template::Template;
+use ringfence_log::OpenSource;
 use ringfence_stack::Members;
 use ringfence_views::{Definition, Projector, View, ViewReader, project_views, query_views};
 use serde_json::json;
@@ -28,7 +29,7 @@ use crate::written::Current;
 
 /// The logical ids of the tables, which are their names too.
 const EVENTS: &str = "EventTable";
-const AGGREGATES: &str = "AggregateTable";
+pub(crate) const AGGREGATES: &str = "AggregateTable";
 const DOCUMENTS: &str = "DocumentTable";
 const INDEX: &str = "IndexTable";
 pub(crate) const VIEWS: &str = "ViewTable";
@@ -95,7 +96,7 @@ pub(crate) fn noted(rows: &[&str], bytes: usize) -> NewEvent {
 /// The tables of the template, and a running clock.
 pub(crate) struct World {
     pub(crate) dynamo: Dynamo,
-    tables: Vec<&'static str>,
+    pub(crate) tables: Vec<&'static str>,
     clock: Clock,
 }
 
@@ -126,15 +127,15 @@ impl World {
     }
 
     pub(crate) fn index(&self) -> Index {
-        Index::new(
-            self.dynamo.client.clone(),
-            INDEX,
-            [
-                ringfence_dcb_log::SOURCE,
-                ringfence_aggregate_log::SOURCE,
-                ringfence_document_log::SOURCE,
-            ],
-        )
+        Index::new(self.dynamo.client.clone(), INDEX, self.logs())
+    }
+
+    /// The logs of the stack.
+    fn logs(&self) -> Vec<OpenSource> {
+        let mut logs = vec![self.log().into()];
+        logs.extend(self.tables.contains(&AGGREGATES).then(|| self.aggregates().into()));
+        logs.extend(self.tables.contains(&DOCUMENTS).then(|| self.documents().into()));
+        logs
     }
 
     fn projector(&self) -> Projector {
@@ -147,7 +148,7 @@ impl World {
         )
     }
 
-    async fn append(&self, events: Vec<NewEvent>) -> Vec<SequencedEvent> {
+    pub(crate) async fn append(&self, events: Vec<NewEvent>) -> Vec<SequencedEvent> {
         let envelope = Envelope::default();
         let append = Append { events, seen: None, record: None, envelope: &envelope };
         match self.log().append(append).await.expect("an append") {
@@ -156,7 +157,7 @@ impl World {
         }
     }
 
-    async fn push(&self, events: u64) -> Partition {
+    pub(crate) async fn push(&self, events: u64) -> Partition {
         let key = AggregateKey::new("notes", "n").expect("a name");
         let event = |_| ringfence_aggregate_log::NewAggregateEvent {
             event_type: "Noted".to_owned(),
@@ -188,11 +189,8 @@ impl World {
         Partition::from(stream.partition())
     }
 
-    async fn index_all(&self, partitions: Vec<Partition>) {
-        let mut logs = vec![self.log().into()];
-        logs.extend(self.tables.contains(&AGGREGATES).then(|| self.aggregates().into()));
-        logs.extend(self.tables.contains(&DOCUMENTS).then(|| self.documents().into()));
-        let indexer = Indexer::new(logs, self.dynamo.client.clone(), INDEX);
+    pub(crate) async fn index_all(&self, partitions: Vec<Partition>) {
+        let indexer = Indexer::new(self.logs(), self.dynamo.client.clone(), INDEX);
         for (partition, outcome) in indexer.index(partitions, Retry::default()).await {
             outcome.unwrap_or_else(|error| fail(partition, error));
         }
@@ -311,6 +309,7 @@ pub async fn check_role_of_project_views<M: Members>() {
         world.project().await;
         asked.extend(world.dynamo.wire.take());
     }
+    asked.extend(world.requests_for_bodies(true).await);
     check_role_of(&current, "ProjectViews", asked);
 }
 

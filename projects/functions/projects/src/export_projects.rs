@@ -13,6 +13,7 @@ use ringfence::aws::http::{Http, HttpError, Signer, endpoint};
 use ringfence::aws::{Began, Clock, Trust, sdk_config};
 use ringfence::feed::{Checkpoint, Entry, FeedError, Index, Until};
 use ringfence::function::{Call, Level, LogLine, Service, Variables, chain};
+use ringfence::log::{LogKind, SOURCE, StackLogs};
 use ringfence::stack::Function;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -69,19 +70,21 @@ impl Service for ExportProjects {
     const ANSWER_TIME: Duration = Duration::from_secs(5);
     const TIME_DEFAULT: Duration = Duration::from_secs(50);
     type Of = ();
-    /// The names of the index's table and of the bucket.
-    type Config = (String, String);
+    /// The names of the tables of the log and of the index, and of the bucket.
+    type Config = (BTreeMap<LogKind, String>, String, String);
 
-    fn config((): &(), variables: &mut Variables) -> (String, String) {
-        (variables.required("INDEX_TABLE"), variables.required("EXPORT_BUCKET"))
+    fn config((): &(), variables: &mut Variables) -> Self::Config {
+        let log = variables.tables(&[SOURCE].into());
+        (log, variables.required("INDEX_TABLE"), variables.required("EXPORT_BUCKET"))
     }
 
-    async fn open((): (), (index, bucket): (String, String)) -> Result<Self, Error> {
+    async fn open((): (), (log, index, bucket): Self::Config) -> Result<Self, Error> {
         let client = ringfence::aws::client_from_env()?;
         let clock = Clock::system();
         ringfence::aws::open(&client, &clock).await;
         let bucket = Bucket::open(bucket).await?;
-        let index = Index::new(client, index, [ringfence::log::SOURCE]);
+        let logs = StackLogs { client: client.clone(), clock: clock.clone(), tables: log };
+        let index = Index::new(client, index, logs.bodies(&[SOURCE].into()));
         Ok(Self { index, bucket, clock })
     }
 

@@ -52,7 +52,7 @@ impl AggregateTable {
         key: &AggregateKey,
         range: Range,
     ) -> impl Stream<Item = Result<Item, AggregateError>> + Send + use<> {
-        read::items(self.clone(), key.clone(), range)
+        read::items(self.clone(), key.clone(), range, true)
     }
 
     /// Every item of the table, strongly consistent. Reads the whole table.

@@ -63,7 +63,7 @@ impl AggregateTable {
         };
         let (min_version, max_version) = (Some(version), Some(version));
         let range = Range { min_version, max_version, ..Range::default() };
-        let found = read::items(self.clone(), conflict.key.clone(), range);
+        let found = read::items(self.clone(), conflict.key.clone(), range, true);
         match found.try_collect::<Vec<_>>().await?.as_slice() {
             [found] if *found == item => Ok(false),
             _ => Err(AggregateError::Conflict(conflict)),

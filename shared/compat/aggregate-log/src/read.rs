@@ -53,7 +53,7 @@ pub(crate) fn events(
     key: AggregateKey,
     range: Range,
 ) -> impl Stream<Item = Result<AggregateEvent, AggregateError>> + Send {
-    let items = items(table.clone(), key.clone(), range).boxed();
+    let items = items(table.clone(), key.clone(), range, true).boxed();
     let next = range.min_version.unwrap_or(1).max(1);
     // DynamoDB refuses an empty range.
     let is_empty = next > range.max_version.unwrap_or(VERSION_MAX);
@@ -115,13 +115,16 @@ pub(crate) fn items(
     table: AggregateTable,
     key: AggregateKey,
     range: Range,
+    strong: bool,
 ) -> impl Stream<Item = Result<Item, AggregateError>> + Send {
     let begin = (!range.is_empty()).then_some((range, None));
     try_unfold((begin, table, key), move |(state, table, key)| async move {
         let Some((range, start)) = state else { return Ok(None) };
         table.stores.check(key.store())?;
         let partition = table.stores.partition(&key);
-        let of_key = |query| of_range(query, partition.clone(), range, start.clone());
+        let of_key = |query| {
+            of_range(query, partition.clone(), range, start.clone()).consistent_read(strong)
+        };
         let query = || table.dynamo.query(of_key);
         let page = table.retry.run(query).await;
         let page = page.map_err(|gave_up| gave_up.during("reading events"))?;
@@ -144,7 +147,6 @@ fn of_range(
     start: Option<Item>,
 ) -> QueryInputBuilder {
     let query = query
-        .consistent_read(true)
         .scan_index_forward(!range.reverse)
         .expression_attribute_names("#id", AGGREGATE_ID)
         .expression_attribute_values(":id", partition)

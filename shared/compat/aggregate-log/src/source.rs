@@ -1,17 +1,19 @@
 //! The log's name in a context, and the log as a source of the index and the EventTopic.
 
-use crate::item::{AGGREGATE_ID, TYPE, VERSION};
+use crate::item::{AGGREGATE_ID, EVENT_STORE_ID, TYPE, VERSION};
+use crate::read::items;
+use crate::table::READING_ITEMS;
 use crate::{
     AggregateError, AggregateKey, AggregateLog, AggregateTable, Range, event_of_image, table_layout,
 };
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
-use ringfence_aws::{Item, Retry, TableLayout};
+use ringfence_aws::{Item, Meter, Retry, TableLayout};
 use ringfence_core::{
     Access, BoundaryId, Catalog, Context, Current, LogKind, LogName, Reads, ReadsOf,
     SequencedEvent, Slice,
 };
-use ringfence_log::news::{Found, StreamError, bounded, whole};
+use ringfence_log::news::{Found, Run, Single, StreamError, bounded, whole};
 use ringfence_log::{
     BoundaryShape, BoxError, InTable, LogOfEvents, OpenSource, Source, SourceFacts, SourceTable,
     Sourced, StoredEvents, by,
@@ -90,8 +92,12 @@ impl Source for Aggregates {
         Ok(vec![Ok(self.event(image)?)])
     }
 
-    fn event(&self, entry: Item) -> Result<SequencedEvent, BoxError> {
-        Ok(event_of_image(entry)?.into())
+    fn event(&self, item: Item) -> Result<SequencedEvent, BoxError> {
+        Ok(event_of_image(item)?.into())
+    }
+
+    fn is_of_index(&self, attribute: &str) -> bool {
+        attribute == EVENT_STORE_ID
     }
 }
 
@@ -108,6 +114,11 @@ fn unread(what: &'static str) -> impl Fn(AggregateError) -> StreamError {
     }
 }
 
+fn named(partition: &BoundaryId) -> Result<AggregateKey, StreamError> {
+    let key = AggregateKey::of_partition(partition.as_str());
+    key.map_err(|error| StreamError::Name(error.into()))
+}
+
 impl SourceTable for AggregateTable {
     fn news<'a>(
         &'a self,
@@ -118,8 +129,7 @@ impl SourceTable for AggregateTable {
     ) -> BoxFuture<'a, Result<Found, StreamError>> {
         let wanted = LogKind::Aggregates.slot_after(after);
         Box::pin(async move {
-            let key = AggregateKey::of_partition(partition.as_str());
-            let key = &key.map_err(|error| StreamError::Name(error.into()))?;
+            let key = &named(partition)?;
             let table = &self.clone().retrying(retry);
             let look = |from| async move {
                 let range = Range { min_version: Some(from), ..Range::default() };
@@ -128,6 +138,38 @@ impl SourceTable for AggregateTable {
             };
             whole(partition, wanted, known, retry, look).await
         })
+    }
+
+    fn singles<'a>(
+        &'a self,
+        places: Vec<Single<'a>>,
+        strong: bool,
+    ) -> BoxFuture<'a, Result<Vec<Item>, StreamError>> {
+        Box::pin(async move {
+            let key = |(partition, version)| Ok(self.stores.key_of(&named(partition)?, version));
+            let keys = places.into_iter().map(key).collect::<Result<_, StreamError>>()?;
+            let items = self.dynamo.get_all(self.retry, keys, strong).await;
+            let items =
+                items.map_err(|gave_up| unread("events")(gave_up.during(READING_ITEMS).into()))?;
+            Ok(items.into_iter().map(|item| self.stores.read(item)).collect())
+        })
+    }
+
+    fn run<'a>(
+        &'a self,
+        (partition, versions): Run<'a>,
+        strong: bool,
+    ) -> BoxFuture<'a, Result<Vec<Item>, StreamError>> {
+        let (min_version, max_version) = (Some(*versions.start()), Some(*versions.end()));
+        let range = Range { min_version, max_version, ..Range::default() };
+        Box::pin(async move {
+            let items = items(self.clone(), named(partition)?, range, strong);
+            items.map_err(unread("events")).try_collect().await
+        })
+    }
+
+    fn meter(&self) -> &Meter {
+        self.dynamo.meter()
     }
 
     fn stored(&self) -> BoxStream<'_, Result<StoredEvents, StreamError>> {

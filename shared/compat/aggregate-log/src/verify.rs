@@ -96,7 +96,8 @@ impl AggregateTable {
     /// The faults of one aggregate.
     async fn wrong(&self, key: &AggregateKey) -> Result<Vec<AggregateDefect>, AggregateError> {
         let (mut wrong, mut run) = (Vec::new(), None);
-        let mut items = std::pin::pin!(read::items(self.clone(), key.clone(), Range::default()));
+        let mut items =
+            std::pin::pin!(read::items(self.clone(), key.clone(), Range::default(), true));
         while let Some(item) = items.try_next().await? {
             // The scan itself reports items that are not events.
             if let Ok(next) = Run::of(&item) {

@@ -1,16 +1,16 @@
 //! The log as a source of the index and the EventTopic.
 //!
-//! In the log, an event is a part of a Tip or of a calf. In the index, its entry is a separate item, with the stream
-//! and the event's index as key. No body is unpacked, so an entry can hold every event of the log.
+//! In the log, an event is a part of a Tip or of a calf, and can be pruned. So the index keeps it, as an item with the
+//! stream and the event's index as key. No body is unpacked, so an entry can hold every event of the log.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, ready};
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
-use ringfence_aws::{Item, Retry, TableLayout};
+use ringfence_aws::{Item, Meter, Retry, TableLayout};
 use ringfence_core::{BoundaryId, Catalog, Envelope, LogKind, SequencedEvent};
-use ringfence_log::news::{Found, StreamError};
+use ringfence_log::news::{Found, Run, Single, StreamError};
 use ringfence_log::{
     BoxError, InTable, NewEvents, OpenSource, Source, SourceFacts, SourceTable, StoredEvents,
 };
@@ -52,9 +52,13 @@ impl Source for DocumentSource {
         Ok(events.collect())
     }
 
-    fn event(&self, entry: Item) -> Result<SequencedEvent, BoxError> {
-        let (stream, event) = TimelineEvent::of_item(entry)?;
+    fn event(&self, item: Item) -> Result<SequencedEvent, BoxError> {
+        let (stream, event) = TimelineEvent::of_item(item)?;
         Ok(event.fed(&stream)?)
+    }
+
+    fn keeps_events(&self) -> bool {
+        false
     }
 
     fn partition(&self, key: &str) -> Option<BoundaryId> {
@@ -103,6 +107,22 @@ impl SourceTable for DocumentLog<DynamoStore> {
             let stream = stream.map_err(|error| StreamError::Name(error.into()))?;
             news::news(self, &stream, after, known, retry).await
         })
+    }
+
+    fn singles<'a>(
+        &'a self,
+        _: Vec<Single<'a>>,
+        _: bool,
+    ) -> BoxFuture<'a, Result<Vec<Item>, StreamError>> {
+        Box::pin(ready(Ok(Vec::new())))
+    }
+
+    fn run<'a>(&'a self, _: Run<'a>, _: bool) -> BoxFuture<'a, Result<Vec<Item>, StreamError>> {
+        Box::pin(ready(Ok(Vec::new())))
+    }
+
+    fn meter(&self) -> &Meter {
+        self.store().meter()
     }
 
     fn stored(&self) -> BoxStream<'_, Result<StoredEvents, StreamError>> {

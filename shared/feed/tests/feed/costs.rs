@@ -3,11 +3,11 @@
 //! The item of an event has just less than 1,024 bytes, as it counts for the price of an append.
 
 use futures::StreamExt;
-use ringfence_aws::{Retry, item_bytes};
+use ringfence_aws::{Retry, attribute_bytes, item_bytes};
 use ringfence_core::NewEvent;
-use ringfence_feed::{Checkpoint, Index, Notification, Until};
+use ringfence_feed::{Checkpoint, Notification, Until};
 
-use crate::world::{EVENTS, INDEX, World, changed, partition, record, run, sources};
+use crate::world::{EVENTS, INDEX, World, changed, partition, record, run};
 
 /// The cost of an index run: requests, read units of the log and of the index, write units.
 #[derive(Debug, PartialEq)]
@@ -70,8 +70,8 @@ async fn cost(things: impl Iterator<Item = u64>, with: With) -> (Cost, World) {
 fn an_event_alone() {
     run(0, async {
         let (cost, _) = cost([1].into_iter(), With::EndAndRecords).await;
-        // The progress is read: 1. The page of a little over 1 KB: 2; the progress: 1.
-        assert_eq!(cost, Cost { requests: 3, read: 1.0, write: 3.0 });
+        // The progress is read: 1. The page: 1; the progress: 1.
+        assert_eq!(cost, Cost { requests: 3, read: 1.0, write: 2.0 });
     });
 }
 
@@ -80,7 +80,7 @@ fn an_event_alone_that_no_record_shows() {
     run(1, async {
         let (cost, _) = cost([1].into_iter(), With::End).await;
         // And the partition: 1.
-        assert_eq!(cost, Cost { requests: 4, read: 2.0, write: 3.0 });
+        assert_eq!(cost, Cost { requests: 4, read: 2.0, write: 2.0 });
     });
 }
 
@@ -88,17 +88,22 @@ fn an_event_alone_that_no_record_shows() {
 fn an_event_alone_when_the_end_is_not_known() {
     run(2, async {
         let (cost, _) = cost([1].into_iter(), With::Records).await;
-        // The last page has 97 events: 25.
-        assert_eq!(cost, Cost { requests: 4, read: 25.0 + 1.0, write: 3.0 });
+        // The last page has 97 entries: 2.
+        assert_eq!(cost, Cost { requests: 4, read: 2.0 + 1.0, write: 2.0 });
     });
 }
 
 #[test]
 fn a_hundred_events_of_one_partition() {
     run(3, async {
-        let (cost, _) = cost([1; 100].into_iter(), With::EndAndRecords).await;
-        // 0.01 and 1.02 an event: the page takes 1 for each of its KB.
-        assert_eq!(cost, Cost { requests: 3, read: 1.0, write: 102.0 });
+        let (cost, world) = cost([1; 100].into_iter(), With::EndAndRecords).await;
+        // 0.01 and 0.07 an event: the page takes 1 for each of its KB.
+        assert_eq!(cost, Cost { requests: 3, read: 1.0, write: 7.0 });
+        let mut pages = world.items(INDEX).await;
+        pages.retain(|page| page.get("n").is_some_and(|n| n.as_n().is_ok_and(|n| n == "198")));
+        let [page] = &pages[..] else { panic!("{} pages", pages.len()) };
+        // The partition and the type of each have 17 bytes, and the rest of an entry has 35.
+        assert_eq!(attribute_bytes(&page["e"]), 5_194);
     });
 }
 
@@ -106,8 +111,8 @@ fn a_hundred_events_of_one_partition() {
 fn events_of_ninety_seven_partitions() {
     run(4, async {
         let (cost, _) = cost(0..97, With::EndAndRecords).await;
-        // 1 and 2.01 an event: each partition has its progress.
-        assert_eq!(cost, Cost { requests: 2 + 97, read: 97.0, write: 195.0 });
+        // 1 and 1.06 an event: each partition has its progress.
+        assert_eq!(cost, Cost { requests: 2 + 97, read: 97.0, write: 103.0 });
     });
 }
 
@@ -127,7 +132,7 @@ fn what_is_indexed_already_costs_its_progress() {
     });
 }
 
-/// Another indexer has put three pages, two of them with 240 events.
+/// Another indexer has put a page with 720 entries.
 #[test]
 fn a_lost_race_for_one_event_costs_no_more_than_the_last_page_and_two_progresses() {
     run(7, async {
@@ -148,10 +153,9 @@ fn a_lost_race_for_one_event_costs_no_more_than_the_last_page_and_two_progresses
         let outcomes = indexer.index([notification], Retry::default()).await;
         assert!(outcomes.values().all(Result::is_ok), "{outcomes:?}");
         let index = indexer.meter().snapshot().since(&before);
-        // Before the put the event's progress: 1. After it the last page: 11, that progress and the page's: 2. The page
-        // before it would be 66.
-        assert_eq!((index.reads, index.total().read), (3, 1.0 + 11.0 + 2.0));
-        assert_eq!(world.check(INDEX).await.len(), 522);
+        // Before the put the event's progress: 1. The put returns the page. After it that progress and the page's: 2.
+        assert_eq!((index.reads, index.total().read), (3, 1.0 + 2.0));
+        assert_eq!(world.check(INDEX).await.len(), 722);
     });
 }
 
@@ -163,10 +167,13 @@ fn a_replayed_event() {
             world.append(vec![event(1); 40]).await;
         }
         world.index_all(INDEX).await;
-        let index = Index::new(world.client.clone(), INDEX, sources());
+        let index = world.index(world.client.clone());
         assert_eq!(index.read(Checkpoint::START, Until::Present).count().await, 1_000);
         let usage = index.meter().snapshot();
-        // A replica's answer with all of 1 MB, and two with nothing: a replica's and a strong one.
-        assert_eq!((usage.reads, usage.total().read), (3, 127.0 + 0.5 + 1.0));
+        // A replica's answer with all of 52 KB, and two with nothing: a replica's and a strong one.
+        assert_eq!((usage.reads, usage.total().read), (3, 6.5 + 0.5 + 1.0));
+        // The events: ten queries for a hundred events each, which follow one another.
+        let all = index.usage();
+        assert_eq!((all.reads - usage.reads, all.total().read - 8.0), (10, 129.5));
     });
 }

@@ -143,7 +143,7 @@ fn eight_indexers_of_the_same_partitions_agree() {
                 // With such faults each may give up; its effects stay.
                 join(join_all(runs), spoil).await;
                 sleep(Duration::from_secs(10)).await;
-                world.check_density(&world.feed(INDEX).await);
+                world.check_density(world.checkpoints(INDEX).await);
             }
             world.index_all(INDEX).await;
             world.check(INDEX).await;

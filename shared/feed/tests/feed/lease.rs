@@ -5,9 +5,9 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aws::wire::{Fault, Wire};
 use ringfence_aws::{Item, Random, Retry};
-use ringfence_feed::{Index, Indexer, Partition};
+use ringfence_feed::{Indexer, Partition};
 
-use crate::world::{INDEX, World, changed, partition, record, run, sources};
+use crate::world::{INDEX, World, changed, partition, record, run};
 
 fn of(n: u64) -> Partition {
     partition(&changed(n, "x")).into()
@@ -32,7 +32,7 @@ async fn put_lease<const N: usize>(world: &World, says: [(&str, AttributeValue);
 /// Writes anything into the lease: an end near the index's end, and any place as the one before which all is settled.
 pub(crate) async fn spoil(world: &World, random: &mut Random) {
     let until = number(world.clock.now_ms() + random.below(3_000));
-    let index = Index::new(world.client.clone(), INDEX, sources());
+    let index = world.index(world.client.clone());
     let end = index.end().await.map(i64::from).expect("an end").unsigned_abs();
     let mut near = || number((end + random.below(7)).saturating_sub(3));
     let says = [("end", near()), ("s", near())];
@@ -140,7 +140,7 @@ fn a_lease_is_given_back_before_the_page_is_settled() {
             let outcomes = other.index(records, Retry::default()).await;
             assert_eq!(outcomes[&of(1)].as_ref().ok(), Some(&1), "{outcomes:?}");
             for event in events.iter().chain([&event]) {
-                let index = Index::new(world.client.clone(), INDEX, sources());
+                let index = world.index(world.client.clone());
                 let known = index.indexed(&event.partition, event.slot).await;
                 assert!(known.expect("a progress").is_some(), "{}", event.id());
             }
@@ -183,10 +183,11 @@ fn nobody_holds_up_an_indexer_for_long() {
 #[test]
 fn a_turn_of_several_pages_keeps_the_lease() {
     run(4, async {
-        let (world, wire) = (World::new(), Wire::default());
+        let (mut world, wire) = (World::new(), Wire::default());
+        world.epoch_entries = 1;
         let [indexer, _] = crowd(&world, &wire).await;
         for _ in 0..3 {
-            world.append(vec![changed(1, &"x".repeat(340_000))]).await;
+            world.append(vec![changed(1, "x")]).await;
         }
         for page in 0..3 {
             wire.inject("PutItem", page, Fault::Delay(Duration::from_millis(1_200)));

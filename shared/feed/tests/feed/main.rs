@@ -3,6 +3,7 @@
 
 extern crate ringfence_core as ringfence; // the derive macros name it so
 
+mod bodies;
 mod checkpoints;
 mod costs;
 mod crashes;

@@ -11,7 +11,7 @@ use ringfence_feed::{Checkpoint, Filter, Index, Until};
 use ringfence_harness::bound;
 use tokio::time::timeout;
 
-use crate::world::{INDEX, World, any, changed, run, sources};
+use crate::world::{INDEX, World, any, changed, run};
 
 /// Appends of a world whose index is read from every checkpoint.
 fn appends() -> u64 {
@@ -40,7 +40,7 @@ fn a_reader_gets_the_rest_from_every_checkpoint() {
         run(epoch_entries, async move {
             let world = indexed(epoch_entries, epoch_entries, appends()).await;
             let entries = world.check(INDEX).await;
-            let index = Index::new(world.client.clone(), INDEX, sources());
+            let index = world.index(world.client.clone());
             let starts =
                 [Checkpoint::START].into_iter().chain(entries.iter().map(|e| e.checkpoint));
             for (n, from) in starts.enumerate() {
@@ -62,7 +62,7 @@ fn the_entries_before_every_checkpoint_are_found_the_latest_first() {
         run(epoch_entries, async move {
             let world = indexed(epoch_entries, epoch_entries, appends()).await;
             let mut entries = world.check(INDEX).await;
-            let index = Index::new(world.client.clone(), INDEX, sources());
+            let index = world.index(world.client.clone());
             let end = index.end().await.expect("the end");
             while let Some(last) = entries.last() {
                 for (from, most) in [(end, 1_000), (last.checkpoint, 1), (last.checkpoint, 6)] {
@@ -95,7 +95,7 @@ fn short_answers_and_stale_replicas_change_nothing() {
                 // A replica's answer; if it lacks something, a strong read follows.
                 wire.inject("Query", pass, Fault::error("ThrottlingException"));
             }
-            let index = Index::new(world.wired(&wire), INDEX, sources());
+            let index = Index::new(world.wired(&wire), INDEX, world.logs(&world.client).0);
             let read = index.read(Checkpoint::START, Until::Present).try_collect::<Vec<_>>().await;
             assert_eq!(read.expect("the feed"), entries, "seed {seed}");
             // Backwards the same, in answers that lack pages.
@@ -105,7 +105,7 @@ fn short_answers_and_stale_replicas_change_nothing() {
                 let fault = if pass % 2 == 0 { Fault::stale(stale) } else { Fault::page(short) };
                 wire.inject("Query", pass, fault);
             }
-            let index = Index::new(world.wired(&wire), INDEX, sources());
+            let index = Index::new(world.wired(&wire), INDEX, world.logs(&world.client).0);
             let mut read = index.read_back(end).try_collect::<Vec<_>>().await.expect("the feed");
             read.reverse();
             assert_eq!(read, entries, "seed {seed}");
@@ -121,7 +121,7 @@ fn a_replica_that_lacks_a_page_is_not_the_end() {
         for seed in 0..30 {
             let wire = Wire::default();
             wire.inject("Query", 0, Fault::stale(seed));
-            let index = Index::new(world.wired(&wire), INDEX, sources());
+            let index = world.index(world.wired(&wire));
             let read = index.read(Checkpoint::START, Until::Present).try_collect::<Vec<_>>().await;
             assert_eq!(read.expect("the feed"), entries, "seed {seed}");
         }
@@ -142,7 +142,7 @@ fn a_page_that_is_gone_is_an_error_and_not_the_end() {
         let delete = delete.key("i", AttributeValue::N("1".to_owned()));
         delete.send().await.expect("someone deletes a page");
         for until in [Until::Present, Until::Forever] {
-            let index = Index::new(world.client.clone(), INDEX, sources());
+            let index = world.index(world.client.clone());
             let mut feed = index.read(Checkpoint::START, until);
             assert!(feed.next().await.is_some_and(|entry| entry.is_ok()), "{until:?}");
             let error = feed.next().await.expect("not the end").expect_err("a hole");
@@ -157,7 +157,7 @@ fn a_reader_without_end_gets_new_events() {
     run(7, async {
         let world = indexed(7, 5, 3).await;
         let before = world.check(INDEX).await.len();
-        let index = Index::new(world.client.clone(), INDEX, sources());
+        let index = world.index(world.client.clone());
         let mut feed = index.read(Checkpoint::START, Until::Forever);
         let read = feed.by_ref().take(before).try_collect::<Vec<_>>().await;
         assert_eq!(read.expect("what is there").len(), before);
@@ -181,7 +181,7 @@ fn a_reader_without_end_gets_new_events() {
 fn who_watches_learns_of_an_event_within_a_quarter_of_a_second() {
     run(11, async {
         let world = indexed(11, 5, 3).await;
-        let index = Index::new(world.client.clone(), INDEX, sources());
+        let index = world.index(world.client.clone());
         let mut feed = index.read(index.end().await.expect("the end"), Until::Watched);
         assert!(timeout(Duration::from_secs(60), feed.next()).await.is_err(), "there is no more");
         let event = world.append(vec![changed(1, "x")]).await.remove(0);
@@ -195,7 +195,7 @@ fn who_watches_learns_of_an_event_within_a_quarter_of_a_second() {
 fn an_event_that_is_not_indexed_yet_has_no_checkpoint() {
     run(8, async {
         let world = World::new();
-        let index = Index::new(world.client.clone(), INDEX, sources());
+        let index = world.index(world.client.clone());
         assert_eq!(index.end().await.expect("the end"), Checkpoint::START);
         let first = world.append(vec![changed(1, "x")]).await.remove(0);
         assert_eq!(index.indexed(&first.partition, first.slot).await.expect("none"), None);

@@ -5,10 +5,10 @@ use std::time::Duration;
 use ringfence_aws::wire::{Fault, Wire};
 use ringfence_aws::{Item, Retry};
 use ringfence_core::SequencedEvent;
-use ringfence_feed::{Index, Partition};
+use ringfence_feed::Partition;
 
 use crate::guards::pages_of;
-use crate::world::{INDEX, World, changed, partition, record, run, sources};
+use crate::world::{INDEX, World, changed, partition, record, run};
 
 fn of(n: u64) -> Partition {
     partition(&changed(n, "x")).into()
@@ -30,7 +30,7 @@ fn a_page_that_was_not_settled_stops_nobody_and_its_records_settle_it() {
                 assert!(error.is_transient(), "{error:?}");
             }
             assert_eq!(world.feed(INDEX).await.len(), 3);
-            let index = Index::new(world.client.clone(), INDEX, sources());
+            let index = world.index(world.client.clone());
             let known = async |event: &SequencedEvent| {
                 index.indexed(&event.partition, event.slot).await.expect("a progress")
             };
@@ -101,7 +101,7 @@ fn a_progress_never_goes_back() {
         let last = world.append(vec![changed(1, "y")]).await.remove(0);
         indexer.index([of(1)], Retry::default()).await;
         tokio::time::sleep(Duration::from_secs(120)).await;
-        let index = Index::new(world.client.clone(), INDEX, sources());
+        let index = world.index(world.client.clone());
         let indexed = index.indexed(&last.partition, last.slot).await.expect("a progress");
         assert_eq!(indexed.map(|at| at.to_string()), Some("2".to_owned()));
         indexer.index([of(1)], Retry::default()).await;

@@ -14,7 +14,7 @@ use ringfence_document_log::{
 use ringfence_feed::{IndexError, Indexer, Partition, StreamError};
 use serde_json::json;
 
-use crate::world::{EVENTS, INDEX, World, catalog, changed, run, sources};
+use crate::world::{EVENTS, INDEX, World, catalog, changed, run};
 
 pub(crate) const AGGREGATES: &str = "aggregates";
 pub(crate) const DOCUMENTS: &str = "documents";
@@ -304,7 +304,7 @@ fn verify_compares_all_logs_and_repair_indexes_what_is_behind() {
         let report = indexer.verify(&|_, _| ()).await.expect("compared");
         assert_eq!(report.wrong.len(), 1, "{report:?}");
         // A comparison of the DCB log alone reports the entries that it skipped.
-        let alone = dcb_alone(&world).reading(sources());
+        let alone = dcb_alone(&world);
         let report = alone.verify(&|_, _| ()).await.expect("compared");
         assert_eq!((report.entries, report.skipped, report.wrong.len()), (10, 9, 0));
     });
@@ -384,7 +384,7 @@ fn an_item_that_is_not_an_event_does_not_stop_verify() {
 fn a_missing_log_is_named() {
     run(7, async {
         let world = World::new();
-        let indexer = dcb_alone(&world).reading(sources());
+        let indexer = dcb_alone(&world);
         let partition = push(&world.aggregates, &[1], 1).await.remove(0);
         let outcomes = indexer.index([partition.clone()], Retry::default()).await;
         let error = outcomes[&partition].as_ref().expect_err("no such log");

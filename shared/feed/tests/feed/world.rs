@@ -19,6 +19,7 @@ use ringfence_feed::{
     Checkpoint, EPOCH_ENTRIES_MAX, Entry, Index, Indexer, Notification, Partition, Sources, Until,
 };
 use ringfence_local::engine::Engine;
+use ringfence_log::OpenSource;
 use serde_json::json;
 
 use crate::streams::{AGGREGATES, DOCUMENTS, aggregates, documents};
@@ -194,16 +195,24 @@ impl World {
 
     /// An indexer, and what counts its requests to the DCB log.
     pub(crate) fn metered(&self, client: Client, table: &str) -> (Indexer, Meter) {
-        let log = DcbLog::new(client.clone(), EVENTS, catalog(), self.clock.clone());
-        let meter = log.meter().clone();
-        let logs = [
-            log.into(),
-            aggregates(client.clone(), &self.clock).into(),
-            documents(client.clone(), &self.clock).into(),
-        ];
+        let (logs, meter) = self.logs(&client);
         let entries = self.epoch_entries.try_into().expect("entries of an epoch");
         let indexer = Indexer::new(logs, client, table).clocked(self.clock.clone());
         (indexer.epoch_entries(entries), meter)
+    }
+
+    /// The index as a reader has it.
+    pub(crate) fn index(&self, client: Client) -> Index {
+        let (logs, _) = self.logs(&client);
+        Index::new(client, INDEX, logs)
+    }
+
+    /// The logs, and what counts requests to the DCB log.
+    pub(crate) fn logs(&self, client: &Client) -> ([OpenSource; 3], Meter) {
+        let log = DcbLog::new(client.clone(), EVENTS, catalog(), self.clock.clone());
+        let meter = log.meter().clone();
+        let aggregates = aggregates(client.clone(), &self.clock).into();
+        ([log.into(), aggregates, documents(client.clone(), &self.clock).into()], meter)
     }
 
     /// Appends the events in one transaction; where they are.
@@ -267,25 +276,33 @@ impl World {
     }
 
     pub(crate) async fn feed(&self, table: &str) -> Vec<Entry> {
-        let index = Index::new(self.client.clone(), table, sources());
+        let (logs, _) = self.logs(&self.client);
+        let index = Index::new(self.client.clone(), table, logs);
         let entries = index.read(Checkpoint::START, Until::Present);
         entries.try_collect().await.expect("the feed")
+    }
+
+    /// The checkpoints of an index, whether the logs have its events or not.
+    pub(crate) async fn checkpoints(&self, table: &str) -> Vec<Checkpoint> {
+        let index = Index::new(self.client.clone(), table, []);
+        let steps = index.read_where(Checkpoint::START, Until::Present, |_| false);
+        steps.map_ok(|step| step.checkpoint()).try_collect().await.expect("the feed")
     }
 
     /// Every event once, in the order of its partition, at checkpoints without gaps.
     pub(crate) async fn check(&self, table: &str) -> Vec<Entry> {
         let entries = self.feed(table).await;
-        self.check_density(&entries);
+        self.check_density(entries.iter().map(|entry| entry.checkpoint));
         let indexed = by_partition(entries.iter().map(|entry| entry.event.clone()));
         assert_eq!(indexed, self.events().await);
         entries
     }
 
-    pub(crate) fn check_density(&self, entries: &[Entry]) {
-        for (entry, n) in entries.iter().zip(0..) {
+    pub(crate) fn check_density(&self, checkpoints: impl IntoIterator<Item = Checkpoint>) {
+        for (checkpoint, n) in checkpoints.into_iter().zip(0..) {
             let (epoch, offset) = (n / self.epoch_entries, n % self.epoch_entries);
             let behind = epoch * EPOCH_ENTRIES_MAX + offset + 1;
-            assert_eq!(entry.checkpoint.to_string(), behind.to_string(), "entry {n}");
+            assert_eq!(checkpoint.to_string(), behind.to_string(), "entry {n}");
         }
     }
 

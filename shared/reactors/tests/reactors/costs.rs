@@ -4,12 +4,12 @@ use ringfence_reactors::BATCH_EVENTS_MAX;
 
 use crate::world::{LONG, World, asked};
 
-/// The units of a run, read and written, of the index and of the reactor's items.
+/// The units of a run, read and written, of the index, of the events and of the reactor's items.
 async fn units<const PARKS: bool>(world: &World) -> (f64, f64) {
     let lanes = world.function::<PARKS>(&world.clock);
-    let before = [lanes.index.meter().snapshot(), lanes.table.meter().snapshot()];
+    let before = [lanes.index.usage(), lanes.table.meter().snapshot()];
     lanes.run(LONG).await.unwrap();
-    let after = [lanes.index.meter().snapshot(), lanes.table.meter().snapshot()];
+    let after = [lanes.index.usage(), lanes.table.meter().snapshot()];
     let used = after.iter().zip(&before).map(|(after, before)| after.since(before));
     used.fold((0.0, 0.0), |(read, written), used| {
         (read + used.tables.read, written + used.tables.write)

@@ -228,7 +228,7 @@ impl World {
         let catalog = || Orders::catalog().unwrap();
         let log = || DcbLog::new(client.clone(), "events", catalog(), clock.clone());
         let indexer = Indexer::new([log().into()], client.clone(), "index");
-        let index = Index::new(client.clone(), "index", [ringfence_dcb_log::SOURCE]);
+        let index = Index::new(client.clone(), "index", [log().into()]);
         let (receiver, views) = (Receiver::default(), String::new());
         let client = client.clone();
         let mut world =

@@ -1,15 +1,17 @@
 //! An ordered automation, as a handler of the events of lanes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use lambda_runtime::Error;
-use ringfence_core::{BoundaryId, Context, Lane, SequencedEvent, Slice};
+use ringfence_core::{BoundaryId, Cause, Context, Lane, SequencedEvent, Slice};
+use ringfence_feed::Wants;
 use ringfence_lambda::slice::Hosted;
 use ringfence_log::{Log, Sourced, Sources, StackLogs};
 use ringfence_reactors::{Delivery, Failed, Handler, InDoubt, Starts};
-use ringfence_stack::{MemberList, Members, Visitor, reacts};
+use ringfence_stack::{MemberList, Members, Visitor};
 
 /// A new automation also reacts to the events of this time before its start. If the EventTopic has delivered some to
 /// it, their keys are known, and nothing happens twice.
@@ -27,7 +29,7 @@ pub struct Ordered {
 #[derive(Clone, Copy, Debug)]
 pub struct OrderedSlice {
     pub(crate) name: &'static str,
-    reacts: fn(&SequencedEvent) -> bool,
+    causes: &'static [Cause],
     lane: Lane,
     open: fn(&StackLogs) -> Result<Hosted, Error>,
 }
@@ -54,7 +56,7 @@ impl Visitor for Ordered {
         {
             self.slices.push(OrderedSlice {
                 name: S::NAME,
-                reacts: reacts::<S>,
+                causes: S::REACTS_TO,
                 lane,
                 open: Hosted::open::<S>,
             });
@@ -80,7 +82,16 @@ impl Handler for Automation {
     }
 
     fn handles(&self, event: &SequencedEvent) -> bool {
-        (self.slice.reacts)(event)
+        // The context of an event of the DCB log that can't be read is not known.
+        let is_cause = |cause: &Cause| {
+            cause.event_type == event.event_type && [cause.context, ""].contains(&&*event.context)
+        };
+        self.slice.causes.iter().any(is_cause)
+    }
+
+    fn wants(&self) -> Wants {
+        let causes = self.slice.causes;
+        Arc::new(move |it| causes.iter().any(|cause| cause.event_type == it.event_type))
     }
 
     fn lane(&self, event: &SequencedEvent) -> BoundaryId {

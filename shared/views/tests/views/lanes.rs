@@ -50,8 +50,8 @@ impl Bus {
     /// A projector of a stack with a reader of each type.
     pub(crate) fn projector(&self, world: &World) -> Projector {
         let readers = [
-            LaneReader { name: "of-noted", reads: |event| event.event_type == "Noted" },
-            LaneReader { name: "of-wiped", reads: |event| event.event_type == "Wiped" },
+            LaneReader { name: "of-noted", types: vec!["Noted"] },
+            LaneReader { name: "of-wiped", types: vec!["Wiped"] },
         ];
         world.projector().notifying(readers.into(), self.notify())
     }

@@ -7,6 +7,7 @@ use futures::future::{join, join3};
 use ringfence_aws::Retry;
 use ringfence_aws::wire::{Capacity, Edit, Fault, Limits, Wire};
 use ringfence_core::Catalogs;
+use ringfence_dcb_log::DcbLog;
 use ringfence_feed::Index;
 use ringfence_harness::bound;
 use ringfence_views::{Projector, Ran};
@@ -43,7 +44,8 @@ async fn a_row_that_changed_after_it_was_read_is_read_again() {
         let rows = answer["Responses"]["views"].as_array_mut().unwrap();
         rows.retain(|row| row["id"]["S"] == "a");
     });
-    world.wire.inject("BatchGetItem", 0, Fault::Reply(hidden));
+    // The first batch has the events.
+    world.wire.inject("BatchGetItem", 1, Fault::Reply(hidden));
     world.run(&view(), FIRST).await.unwrap();
     assert!(world.wire.is_spent());
     assert_eq!(world.counts(FIRST).await, counts(&[("a", 2), ("b", 2)]));
@@ -54,7 +56,7 @@ async fn a_row_that_changed_after_it_was_read_is_read_again() {
         row["as_of"]["N"] = "1".into();
         row["row"]["M"]["count"]["N"] = "1".into();
     });
-    world.wire.inject("BatchGetItem", 0, Fault::Reply(older));
+    world.wire.inject("BatchGetItem", 1, Fault::Reply(older));
     world.run(&view(), FIRST).await.unwrap();
     assert_eq!(world.counts(FIRST).await, counts(&[("a", 3), ("b", 2)]));
 }
@@ -169,7 +171,8 @@ async fn projectors_that_a_table_refuses_catch_up_and_count_each_event_once() {
     wire.direct(Arc::new(Weather::new(9, 0)));
     let client = wire.client_of(capacity.backend());
     let project = async || {
-        let index = Index::new(client.clone(), "index", [ringfence_dcb_log::SOURCE]);
+        let log = DcbLog::new(client.clone(), "events", catalog().unwrap(), world.clock.clone());
+        let index = Index::new(client.clone(), "index", [log.into()]);
         let catalogs = Catalogs::default();
         let projector =
             Projector::new(client.clone(), index, "views", catalogs, world.clock.clone());
@@ -225,6 +228,7 @@ async fn an_event_costs_a_read_and_a_write_of_its_row_and_a_write_of_the_checkpo
     let expected = [
         ("GetItem", 1.0),      // the checkpoint
         ("Query", 0.5),        // the new page
+        ("BatchGetItem", 0.5), // the event, from its log
         ("BatchGetItem", 1.0), // the row
         ("PutItem", 1.0),      // the row
         ("UpdateItem", 1.0),   // the checkpoint

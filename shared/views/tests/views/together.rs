@@ -86,9 +86,10 @@ async fn nine_untouched_views_cost_three_read_units_one_write_unit_and_one_line(
     assert_eq!(json!(found), json!(["present", 1, 0, [], 0, 0]));
     assert!(line.to_string().len() < 600, "{line}");
 
-    // A view that is touched reads its checkpoint and the row, and writes the row.
+    // For a view that is touched the event is read, its checkpoint and the row, and the row is written.
     views[3].types = view().types;
     let expected = [
+        ("BatchGetItem", 0.5),
         ("BatchGetItem", 1.0),
         ("GetItem", 1.0),
         ("GetItem", 1.0),

@@ -48,15 +48,13 @@ async fn an_event_that_cannot_be_read_is_parked_and_a_retry_folds_it_in_its_plac
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_is_broken_in_the_index_is_parked_by_the_views_that_read_its_type() {
+async fn an_event_that_is_broken_in_its_log_is_parked_by_the_views_that_read_its_type() {
     let world = World::new(14, catalog());
-    world.publish(["a", "b", "a"].map(|row| noted("n1", &[row]))).await;
-    let page = world.client.scan().table_name("index").filter_expression("attribute_exists(e)");
-    let mut page = page.send().await.unwrap().items.unwrap().remove(0);
-    let Some(AttributeValue::L(entries)) = page.get_mut("e") else { panic!("no list") };
-    let AttributeValue::M(entry) = &mut entries[1] else { panic!("no map") };
-    entry.remove("tags");
-    world.client.put_item().table_name("index").set_item(Some(page)).send().await.unwrap();
+    let event = world.publish(["a", "b", "a"].map(|row| noted("n1", &[row]))).await.remove(1);
+    let broken = world.client.update_item().table_name("events").update_expression("REMOVE tags");
+    let broken = broken.key("id", AttributeValue::S(event.partition.to_string()));
+    let broken = broken.key("position", AttributeValue::N(event.slot.to_string()));
+    broken.send().await.unwrap();
     let ran = world.run(&view(), FIRST).await.unwrap();
     assert_eq!((ran.present, ran.unread.len(), world.counts(FIRST).await["a"]), (true, 1, 2));
     let cause =

@@ -50,7 +50,7 @@ impl World {
         let log = || DcbLog::new(client.clone(), "events", catalog.clone().unwrap(), clock.clone());
         let indexer = Indexer::new([log().into()], client.clone(), "index")
             .epoch_entries(23.try_into().expect("entries of an epoch"));
-        let index = Index::new(client.clone(), "index", [ringfence_dcb_log::SOURCE]);
+        let index = Index::new(client.clone(), "index", [log().into()]);
         Self { engine, log: log(), wire, client: client.clone(), clock, indexer, index }
     }
 

@@ -76,7 +76,7 @@ impl World {
 
     fn projector(&self) -> Projector {
         let (client, clock) = (self.dynamo.client.clone(), self.dynamo.clock.clone());
-        let index = Index::new(client.clone(), "IndexTable", stack::stack().sources);
+        let index = Index::new(client.clone(), "IndexTable", [self.log().into()]);
         let catalogs = stack::stack().catalogs;
         Projector::new(client, index, "ViewTable", catalogs, clock)
     }

@@ -75,7 +75,7 @@ async fn a_demand_is_revoked_after_it_was_recorded_whatever_comes_first() {
     for (_, outcome) in indexer.index(events.iter().map(Partition::of), Retry::default()).await {
         outcome.unwrap();
     }
-    let index = Index::new(client(), "IndexTable", stack::stack().sources);
+    let index = Index::new(client(), "IndexTable", dynamo.logs().bodies(&stack::stack().sources));
     let table = ReactorTable::new(client(), "ViewTable", Clock::running(BEGIN_MS));
     let ordered = Ordered::of::<Shop>();
     let without = StackLogs { tables: Default::default(), ..dynamo.logs() };

@@ -221,7 +221,8 @@ impl World {
 
     fn projector(&self, client: &Client, clock: Clock) -> Projector {
         let catalogs = Catalogs(vec![catalog()]);
-        let index = Index::new(client.clone(), "index", [ringfence_dcb_log::SOURCE]);
+        let log = DcbLog::new(client.clone(), TABLE, catalog(), clock.clone());
+        let index = Index::new(client.clone(), "index", [log.into()]);
         Projector::new(client.clone(), index, "views", catalogs, clock)
     }
 

@@ -163,13 +163,13 @@ impl World {
         let storm = Storm::new(schedule, mutant);
         let (client, calm) = storm.clients(&engine);
         let clock = Clock::running(storm.now_ms());
-        let log = || DcbLog::new(calm.clone(), TABLE, catalog(), clock.clone());
+        let log = |client: &Client| DcbLog::new(client.clone(), TABLE, catalog(), clock.clone());
         Self {
             shape: Shape::new(schedule.seed),
             far: Far::new(storm.clone()),
-            log: log(),
-            indexer: Indexer::new([log().into()], calm.clone(), "index"),
-            index: Index::new(client.clone(), "index", [ringfence_dcb_log::SOURCE]),
+            log: log(&calm),
+            indexer: Indexer::new([log(&calm).into()], calm.clone(), "index"),
+            index: Index::new(client.clone(), "index", [log(&client).into()]),
             publishing: Mutex::default(),
             operating: Mutex::default(),
             storm,

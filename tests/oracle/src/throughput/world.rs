@@ -103,18 +103,18 @@ impl World {
         found.expect("an answer").item.expect("an event")
     }
 
-    /// The first event of the partition of an order.
-    fn image(&self, order: &str) -> Item {
+    /// An event of the partition of an order.
+    fn image(&self, order: &str, slot: u64) -> Item {
         let mut image = self.event.clone();
-        image.extend(key(&BoundaryId::tag("orderId", order), 1));
+        image.extend(key(&BoundaryId::tag("orderId", order), slot));
         if let Some(AttributeValue::M(data)) = image.get_mut("data") {
             data.insert("orderId".to_owned(), AttributeValue::S(order.to_owned()));
         }
         image
     }
 
-    pub(super) fn notification(&self, order: &str) -> Notification {
-        let notification = Notification::of_image(&sources(), self.image(order));
+    pub(super) fn notification(&self, order: &str, slot: u64) -> Notification {
+        let notification = Notification::of_image(&sources(), self.image(order, slot));
         notification.expect("an image").expect("an event")
     }
 
@@ -123,13 +123,20 @@ impl World {
         let calm = self.calm();
         let indexer = self.indexer(&calm);
         for first in (0..events).step_by(100) {
-            let batch: Vec<_> =
-                (first..first + 100).map(|n| self.notification(&format!("o{n}"))).collect();
+            let mut batch = Vec::new();
+            for n in first..first + 100 {
+                let order = format!("o{n}");
+                let put = calm.put_item().table_name(TABLE);
+                put.set_item(Some(self.image(&order, 1))).send().await.expect("an event");
+                batch.push(self.notification(&order, 1));
+            }
             for (_, outcome) in indexer.index(batch, Retry::default()).await {
                 outcome.expect("nothing disturbs the indexer");
             }
         }
-        Index::new(self.client(1).0, "index", sources())
+        let client = self.client(1).0;
+        let log = self.log(&client);
+        Index::new(client, "index", [log.into()])
     }
 }
 

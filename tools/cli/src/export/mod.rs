@@ -24,7 +24,7 @@ use crate::place::CheckpointName;
 use crate::progress;
 use crate::remark;
 use crate::shown::Newest;
-use crate::tables::IndexTable;
+use crate::tables::FeedTables;
 use folder::{Segment, Written};
 use form::OpenSegment;
 use subject::{Form, Subject};
@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
     /// The folder.
     folder: PathBuf,
     #[command(flatten)]
-    index: IndexTable,
+    index: FeedTables,
     /// Begins a new export after this checkpoint: a number, `start` or `end`. The default is the start.
     #[arg(long, value_name = "CHECKPOINT")]
     from: Option<CheckpointName>,
@@ -93,7 +93,7 @@ pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitC
     for name in contexts {
         lists.context(name)?;
     }
-    let table = &index.index_table;
+    let table = &index.index.index_table;
     let index = index.index(dynamo_client().await?).await?;
     let begin = from.unwrap_or(CheckpointName::Start).checkpoint(&index).await?;
     let subject = Subject::new(*to, table, begin, contexts, shown.newest);
@@ -140,7 +140,7 @@ pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitC
         unreadable,
         until: written.folder.until(),
         newest: shown.newest,
-        read_units: index.meter().snapshot().total().read,
+        read_units: index.usage().total().read,
     };
     Ok(output.end(&done, done.unreadable.is_empty()))
 }

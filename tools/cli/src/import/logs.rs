@@ -219,7 +219,7 @@ impl<'a> Writable<'a> {
             LogKind::Dcb => {
                 let log = self.dcb()?;
                 let items =
-                    log.items_after(&partition.id, begin.saturating_sub(1), Retry::default());
+                    log.items_in(&partition.id, begin.max(1)..=u64::MAX, true, Retry::default());
                 let events = items
                     .take(most)
                     .map_err(anyhow::Error::new)

@@ -79,8 +79,8 @@ pub(super) async fn import(arguments: &Arguments, lists: &Lists) -> Result<Repor
     let moving = Moving {
         epochs: log(source),
         documents: log(documents),
-        indexer: Indexer::new(logs, client.clone(), index).reading(crate::tables::sources()),
-        index: ringfence_feed::Index::new(client.clone(), index, crate::tables::sources()),
+        indexer: Indexer::new(logs, client.clone(), index),
+        index: ringfence_feed::Index::new(client.clone(), index, []),
         lists,
     };
     let mut report = Report::default();

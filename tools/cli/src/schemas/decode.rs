@@ -74,7 +74,7 @@ struct Events {
 /// Decodes events of the index with each reader that the stack lists for them: all events, or the last of each type.
 pub(crate) async fn decode(index: &Index, lists: &Lists, last: Option<u64>) -> Result<Decoded> {
     let mut decoded = Decoded::default();
-    let before = index.meter().snapshot();
+    let before = index.usage();
     let mut last = last.map(|each| Last::of(&lists.stack.catalogs, each));
     let mut entries = match last {
         None => index.read(Checkpoint::START, Until::Present),
@@ -94,12 +94,12 @@ pub(crate) async fn decode(index: &Index, lists: &Lists, last: Option<u64>) -> R
             break;
         }
         if decoded.read.is_multiple_of(PROGRESS_EVENTS) {
-            let units = index.meter().snapshot().since(&before).total().read;
+            let units = index.usage().since(&before).total().read;
             let Decoded { events, read, .. } = decoded;
             progress::show(format_args!("{events} of {read} events decoded, {units} read units"));
         }
     }
-    decoded.read_units = index.meter().snapshot().since(&before).total().read;
+    decoded.read_units = index.usage().since(&before).total().read;
     Ok(decoded)
 }
 

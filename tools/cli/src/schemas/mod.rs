@@ -12,7 +12,7 @@ use crate::Lists;
 use crate::machine::dynamo_client;
 use crate::out::Output;
 use crate::stack::name;
-use crate::tables::index_of;
+use crate::tables::{LogTables, index_of};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -33,6 +33,8 @@ pub(crate) struct Arguments {
     /// The table of the index.
     #[arg(long, env = "INDEX_TABLE", value_parser = name)]
     index_table: Option<String>,
+    #[command(flatten)]
+    logs: LogTables,
     /// Decodes the last events of each type, this many.
     #[arg(long, value_name = "EVENTS", value_parser = clap::value_parser!(u64).range(1..))]
     last: Option<u64>,
@@ -44,14 +46,15 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn check(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { index_table, last, base, output } = arguments;
+    let Arguments { index_table, logs, last, base, output } = arguments;
     if let Some(base) = base {
         return base::check(base, lists, *output);
     }
     let index = index_table.as_ref().context(
         "name the index with --index-table, INDEX_TABLE or --stack, or a commit with --base",
     )?;
-    let index = index_of(dynamo_client().await?, index).await?;
+    let client = dynamo_client().await?;
+    let index = index_of(client.clone(), index, logs.bodies(client)).await?;
     let decoded = decode::decode(&index, lists, *last).await?;
     Ok(output.end(&decoded, decoded.in_order()))
 }

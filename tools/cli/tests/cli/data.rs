@@ -104,7 +104,7 @@ pub(crate) async fn index(world: &World) {
 
 /// The events of the index, ordered by their ids, without the number of further events in their append.
 pub(crate) async fn indexed(world: &World) -> Vec<SequencedEvent> {
-    let index = Index::new(world.client.clone(), INDEX, ringfence_cli::tables::sources());
+    let index = Index::new(world.client.clone(), INDEX, world.bodies());
     let entries: Vec<Entry> =
         index.read(Checkpoint::START, Until::Present).try_collect().await.unwrap();
     let events = entries.into_iter().map(|entry| SequencedEvent { rest: 0, ..entry.event });

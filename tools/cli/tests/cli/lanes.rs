@@ -18,7 +18,7 @@ const DESK: &str = "productId:desk";
 async fn run(world: &World, is_refused: bool) -> u64 {
     let handler = Outside::new(AskSupplier { is_refused }).unwrap();
     let (client, clock) = (world.client.clone(), Clock::system());
-    let index = Index::new(client.clone(), INDEX, ringfence_cli::tables::sources());
+    let index = Index::new(client.clone(), INDEX, world.bodies());
     let lanes = Lanes { handler, index, table: ReactorTable::new(client, VIEWS, clock) };
     lanes.run(Duration::from_secs(60)).await.unwrap().effects
 }

@@ -57,7 +57,7 @@ async fn parked_rows_and_events_are_listed_and_folded_again_or_skipped() {
 
     let event = world.append(renamed("p1", "Torch")).await.remove(0);
     world.index(&[&event.partition]).await;
-    let index = Index::new(world.client.clone(), INDEX, ringfence_cli::tables::sources());
+    let index = Index::new(world.client.clone(), INDEX, world.bodies());
     let projector =
         Projector::new(world.client.clone(), index, VIEWS, Catalogs::default(), Clock::system());
     let view = Definition::of::<CatalogProducts>();

@@ -39,7 +39,7 @@ async fn events_that_this_build_can_not_read_are_named_before_a_deploy() {
     let world = World::start().await;
     let check = |more: &[&str]| world.run(&[&["schemas", "check"], more].concat());
     world.indexed_demand("p", "o").await;
-    let right = "1 events of the index decoded, 2 read units: all can be read\n";
+    let right = "1 events of the index decoded, 2.5 read units: all can be read\n";
     assert_eq!(check(&[]), (0, right.to_owned()));
 
     let order = |order| event("OrderPlaced", ("orderId", order), json!({ "orderId": order }));
@@ -51,7 +51,7 @@ async fn events_that_this_build_can_not_read_are_named_before_a_deploy() {
                  deployed; 2 events, among them orderId:o1/1, orderId:o2/1\n";
     let (status, said) = check(&[]);
     let end =
-        "3 events of the index decoded, 2 read units: all can be read except newer versions\n";
+        "3 events of the index decoded, 3.5 read units: all can be read except newer versions\n";
     assert_eq!((status, said), (1, format!("{newer}{end}")));
 
     let product = |event_type, data| event(event_type, ("productId", "p"), data);
@@ -91,7 +91,7 @@ async fn events_that_this_build_can_not_read_are_named_before_a_deploy() {
         )
     };
     let all = unread("2 events, among them productId:p/2, productId:p/3");
-    let end = "9 events of the index decoded, 2 read units: not all can be read\n";
+    let end = "9 events of the index decoded, 4 read units: not all can be read\n";
     assert_eq!(check(&[]), (1, format!("{all}{newer}{end}")));
     // The last of each type. Some types have no event, so the search ends at the beginning of the index.
     let (status, said) = check(&["--last", "1"]);

@@ -14,6 +14,7 @@ use ringfence_core::{
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore, TipLimits};
+use ringfence_feed::OpenSource;
 use ringfence_feed::{Checkpoints, Indexer, Partition};
 use ringfence_local::{
     buckets::Buckets,
@@ -175,15 +176,18 @@ impl World {
         self.append(demand(product, order)).await.remove(0)
     }
 
+    /// The logs, which have the events of the index.
+    pub(crate) fn bodies(&self) -> [OpenSource; 3] {
+        let aggregates = AggregateTable::new(self.client.clone(), AGGREGATES, Clock::system());
+        [log(&self.client).into(), aggregates.into(), self.documents().into()]
+    }
+
     pub(crate) async fn index(&self, partitions: &[&BoundaryId]) {
         self.index_all(partitions.iter().map(|id| BoundaryId::clone(id).into())).await;
     }
 
     pub(crate) async fn index_all(&self, partitions: impl IntoIterator<Item = Partition>) {
-        let client = || self.client.clone();
-        let aggregates = AggregateTable::new(client(), AGGREGATES, Clock::system());
-        let logs = [log(&self.client).into(), aggregates.into(), self.documents().into()];
-        let indexer = Indexer::new(logs, client(), INDEX);
+        let indexer = Indexer::new(self.bodies(), self.client.clone(), INDEX);
         for (_, outcome) in indexer.index(partitions, Retry::default()).await {
             outcome.unwrap();
         }

@@ -6,11 +6,15 @@ pub(super) const COMMAND_READ: f64 = 1.0;
 /// Of a page of the index; `shared/feed/tests/feed/costs.rs`.
 pub(super) const INDEX_WRITE_PAGE: f64 = 1.0;
 /// Of an event in the index: its progress, and its share of the page.
-pub(super) const INDEX_WRITE_EVENT: f64 = 2.0;
+pub(super) const INDEX_WRITE_EVENT: f64 = 1.06;
 pub(super) const INDEX_READ_EVENT: f64 = 1.0;
 /// Of all views together, with one page of the index; `shared/views/tests/views/together.rs`.
 pub(super) const VIEWS_READ: f64 = 3.0;
 pub(super) const VIEWS_WRITE: f64 = 1.0;
+/// Of an event that a view reads, in its log: once for all views.
+pub(super) const BODY_READ: f64 = 0.5;
+/// Entries of the index that one read unit brings, about.
+pub(super) const ENTRIES_OF_UNIT: f64 = 80.0;
 /// Of a view with new rows, besides the rows.
 pub(super) const VIEW_READ: f64 = 1.0;
 pub(super) const ROW_WRITE: f64 = 1.0;
@@ -26,8 +30,8 @@ pub(super) const INDEX_LINE: f64 = 350.0;
 pub(super) const PUBLISH_LINE: f64 = 250.0;
 pub(super) const VIEWS_LINE: f64 = 600.0;
 pub(super) const SWEEP_LINE: f64 = 430.0;
-/// An event in its log and in the index, with what is stored beside it, in bytes.
-pub(super) const STORED: f64 = 2.0 * 1_100.0;
+/// An event in its log, with what is stored beside it, its entry of the index and its share of a progress, in bytes.
+pub(super) const STORED: f64 = 1_100.0 + 300.0;
 /// Milliseconds of an invocation.
 pub(super) const SLICE_MS: f64 = 40.0;
 pub(super) const INDEX_MS: f64 = 28.0;

@@ -34,7 +34,7 @@ impl Source<'_> {
         }
         if self.stack.reactors().next().is_some() {
             parts.push("  # ---- The reactors: effects outside ----\n".to_owned());
-            parts.extend(self.stack.reactors().flat_map(|(_, reactor)| self.reactor(reactor)));
+            parts.extend(self.stack.reactors().flat_map(|(context, it)| self.reactor(context, it)));
         }
         for context in others {
             let log = if context.log == LogKind::Aggregates { "aggregate" } else { "document" };
@@ -88,7 +88,7 @@ impl Source<'_> {
     }
 
     /// A reactor's function and role. The function is invoked when the index has grown, and otherwise each minute.
-    fn reactor(&self, reactor: &ReactorInfo) -> [String; 2] {
+    fn reactor(&self, context: &ContextInfo, reactor: &ReactorInfo) -> [String; 2] {
         let (id, name) = (id_of(reactor.name), reactor.name);
         let variables: Vec<_> = effects(reactor).map(|effect| effect.variables).collect();
         let environment = match &variables[..] {
@@ -104,6 +104,10 @@ impl Source<'_> {
             .replace("__name__", name)
             .replace("__condition__", &line)
             .replace("__environment__", &environment);
+        let bodies: Vec<_> = [LogKind::Dcb, context.log]
+            .into_iter()
+            .filter(|log| *log != LogKind::Documents)
+            .collect();
         let index = match reactor.views {
             [] => "dynamodb:Query",
             _ => "[dynamodb:GetItem, dynamodb:Query]",
@@ -117,9 +121,27 @@ impl Source<'_> {
         let statements = include_str!("../../files/reactor_role.yaml")
             .replace("__name__", name)
             .replace("__index__", index)
+            .replace("__bodies__\n", &self.bodies(&bodies))
             + rows;
         let condition = self.condition(&id);
         [function, role(&format!("{id}Role"), "", condition.as_deref(), name, &statements)]
+    }
+
+    /// The statement by which a reader of the index gets the events from those of these logs that the stack has. A
+    /// document's events are in the index.
+    pub(super) fn bodies(&self, logs: &[LogKind]) -> String {
+        let logs = self.logs.iter().filter(|log| logs.contains(log));
+        let tables: Vec<_> =
+            logs.map(|log| format!("!GetAtt {}Arn.Value", table_of(*log))).collect();
+        let resource = match &tables[..] {
+            [] => return String::new(),
+            [one] => one.clone(),
+            all => format!("[{}]", all.join(", ")),
+        };
+        format!(
+            "              - {{ Sid: ReadBodies, Effect: Allow, Action: [dynamodb:BatchGetItem, dynamodb:Query],\n                  Resource: \
+             {resource} }}\n"
+        )
     }
 
     /// The scopes of a route, if the API takes tokens.

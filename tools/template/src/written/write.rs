@@ -200,6 +200,11 @@ impl Source<'_> {
                     let section = part.trim_start_matches("pool ");
                     text.extend(self.pool.iter().map(|pool| pool.part(section)));
                 }
+                (Some(bodies), _) if bodies.starts_with("bodies ") => {
+                    if self.has(bodies.trim_start_matches("bodies ")) {
+                        text += &self.bodies(&[LogKind::Dcb, LogKind::Aggregates]);
+                    }
+                }
                 (Some(grants), _) => {
                     text += &self.grants(grants.trim_start_matches("grants "));
                 }

@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use clap::builder::NonEmptyStringValueParser;
 use ringfence_aws::Clock;
 use ringfence_cli::machine::dynamo_client;
 use ringfence_cli::tables::EventTable;
@@ -62,9 +61,6 @@ Examples:
 pub(crate) struct Import {
     /// The file.
     file: PathBuf,
-    /// The event table of the stack that the project is of, if it is not local.
-    #[arg(long, env = "EVENT_TABLE", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
-    table: Option<String>,
     #[command(flatten)]
     source: Source,
 }
@@ -164,7 +160,7 @@ async fn into_stack(
     lines: &[Foreign],
     report: &mut Report,
 ) -> Result<()> {
-    let table = arguments.table.clone().context(
+    let table = arguments.source.table.clone().context(
         "the project is of a stack: name its event table with --table or --stack, and where its events are",
     )?;
     let (table, client) = (EventTable::named(table), dynamo_client().await?);

@@ -74,11 +74,8 @@ pub(crate) async fn run(folder: &Folder, arguments: &Publish, lists: &Lists) -> 
         say!("{imports}");
         return Ok(ExitCode::SUCCESS);
     }
-    let index = Origin::Index(Index::new(
-        client,
-        &arguments.index.index_table,
-        ringfence_cli::tables::sources(),
-    ));
+    let log = arguments.table.bodies(client.clone());
+    let index = Origin::Index(Index::new(client, &arguments.index.index_table, log));
     let copied = reconstruct(&index, &folder, None).await?;
     say!("{imports}");
     if copied < events.len() as u64 {

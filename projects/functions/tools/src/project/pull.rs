@@ -13,6 +13,7 @@ use futures::StreamExt;
 use projects::ProjectId;
 use ringfence_cli::machine::dynamo_client;
 use ringfence_cli::say;
+use ringfence_cli::tables::EventTable;
 use ringfence_feed::{Checkpoint, Index, Until};
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,9 @@ pub(crate) struct Source {
     /// The table of the index, which has the events of all projects.
     #[arg(long, env = "INDEX_TABLE", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     index_table: Option<String>,
+    /// The table with the events of the index. Commands that write need it too, if the project is not local.
+    #[arg(long, env = "EVENT_TABLE", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub(super) table: Option<String>,
     /// An export, which has a folder for each project: `s3://<bucket>`, or a folder of this machine. It is taken
     /// instead of the index, if both are named.
     #[arg(long, env = "RINGFENCE_EXPORT", value_name = "WHERE")]
@@ -84,14 +88,14 @@ impl Origin<'_> {
 impl Source {
     /// The source of events, if it is named.
     pub(crate) async fn origin(&self) -> Result<Option<Origin<'_>>> {
-        Ok(match (&self.export, &self.index_table) {
-            (Some(export), _) => Some(Origin::Export(export)),
-            (None, Some(table)) => Some(Origin::Index(Index::new(
-                dynamo_client().await?,
-                table,
-                ringfence_cli::tables::sources(),
-            ))),
-            (None, None) => None,
+        Ok(match (&self.export, &self.index_table, &self.table) {
+            (Some(export), ..) => Some(Origin::Export(export)),
+            (None, Some(index), Some(table)) => {
+                let client = dynamo_client().await?;
+                let log = EventTable::named(table.clone()).bodies(client.clone());
+                Some(Origin::Index(Index::new(client, index, log)))
+            }
+            _ => None,
         })
     }
 
@@ -100,7 +104,8 @@ impl Source {
     pub(crate) async fn named(&self) -> Result<Origin<'_>> {
         let origin = self.origin().await?;
         origin.context(
-            "nothing to copy from: name the index with --index-table or --stack, or an export with --export",
+            "nothing to copy from: name the index and the events with --index-table and --table, or with --stack, or an export with \
+             --export",
         )
     }
 }

@@ -25,7 +25,10 @@ impl Agent {
     /// Builds the program.
     pub(super) async fn new(stack: &RunningStack, name: &'static str) -> Result<Self> {
         let mut built = programs::build(&stack_root(), [PROGRAM].into_iter()).await?;
-        let index = stack.tables().iter().find(|table| table.name.ends_with("IndexTable"));
+        let table = |id: &str| {
+            let table = stack.tables().iter().find(|table| table.name.ends_with(id));
+            table.map(|table| table.name.clone()).with_context(|| format!("the stack has no {id}"))
+        };
         let local = || "local".to_owned();
         let variables = vec![
             ("AWS_ACCESS_KEY_ID", local()),
@@ -33,7 +36,8 @@ impl Agent {
             ("AWS_REGION", local()),
             ("AWS_ENDPOINT_URL_DYNAMODB", stack.dynamo().to_owned()),
             ("API_URL", stack.api().to_owned()),
-            ("INDEX_TABLE", index.context("the stack has no index")?.name.clone()),
+            ("EVENT_TABLE", table("EventTable")?),
+            ("INDEX_TABLE", table("IndexTable")?),
             ("RINGFENCE_AGENT", name.to_owned()),
             ("RINGFENCE_PROJECT", "shop".to_owned()),
         ];

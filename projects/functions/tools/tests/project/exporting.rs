@@ -11,12 +11,12 @@ use ringfence_feed::{Checkpoint, Index, Until};
 use serde_json::json;
 
 use crate::local::fails;
-use crate::world::{Agent, INDEX, Ran, World, edge};
+use crate::world::{Agent, INDEX, Ran, World, edge, log};
 
 /// Exports the index after a checkpoint, as the function does, and returns its end.
 async fn exports(world: &World, folder: &Path, behind: Checkpoint) -> Checkpoint {
-    let index =
-        Index::new(Wire::default().client(world.dynamo()), INDEX, [ringfence_dcb_log::SOURCE]);
+    let client = Wire::default().client(world.dynamo());
+    let index = Index::new(client.clone(), INDEX, [log(client.clone()).into()]);
     let mut entries = index.read(behind, Until::Present).fuse();
     let Some(round) = Round::read(&mut entries).await.unwrap() else { return behind };
     for (project, Segment { name, text }) in round.segments {

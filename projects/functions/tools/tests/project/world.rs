@@ -324,10 +324,13 @@ async fn answer(
     (status, document.to_string()).into_response()
 }
 
+pub(crate) fn log(client: Client) -> DcbLog {
+    DcbLog::new(client, EVENTS, Projects::catalog().unwrap(), Clock::system())
+}
+
 impl Functions {
     fn log(&self) -> DcbLog {
-        let catalog = Projects::catalog().unwrap();
-        DcbLog::new(self.client.clone(), EVENTS, catalog, Clock::system())
+        log(self.client.clone())
     }
 
     async fn carry_out(&self, slice: &str, headers: &HeaderMap, body: &str) -> (StatusCode, Value) {

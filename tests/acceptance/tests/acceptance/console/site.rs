@@ -112,7 +112,7 @@ impl Site {
     /// Appends so many events, and waits until they are in the index.
     pub(crate) async fn fill(&self, count: usize) {
         let client = Wire::default().client(self.stack.dynamo());
-        let index = Index::new(client.clone(), self.table("IndexTable"), stack::stack().sources);
+        let index = Index::new(client.clone(), self.table("IndexTable"), []);
         let before = index.end().await.unwrap();
         let catalog = stack::stack().catalog;
         let log = DcbLog::new(client, self.table("EventTable"), catalog, Clock::system());

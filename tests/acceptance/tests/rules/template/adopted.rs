@@ -308,6 +308,7 @@ fn an_old_stack_is_taken_over_with_all_of_its_own_parts() {
     assert_eq!(
         lost,
         [
+            "Events of IndexEvents",
             "Resources: FireDeadlines: the list does not need it",
             "Resources: FireDeadlinesRole: the list does not need it",
             "Events of PublishEvents",
@@ -329,7 +330,7 @@ fn an_old_stack_is_taken_over_with_all_of_its_own_parts() {
             "Resources: DeadlinesLate: the list does not need it",
             "DashboardBody of Dashboard",
             "Resources: the comment `# One alarm for each kind of trouble; dashboard and runbook tell whose it is. Where metrics \
-             are added or` and 18 more: write comments outside of the marks",
+             are added or` and 19 more: write comments outside of the marks",
         ],
         "the starter has no deadlines and no route of ship-order, and an older release wrote other alarms and batches"
     );

@@ -1,0 +1,93 @@
+//! An entry of the index: where an event is, and what readers need to pass over it.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence_aws::Item;
+use ringfence_core::{BoundaryId, LogKind, Metadata, SequencedEvent};
+use serde_json::Value;
+
+use crate::mark::Mark;
+use crate::partition::Partition;
+
+/// An entry of the index. It is not an event: the body is in the event's log, and readers fetch it.
+///
+/// It is stored as a list: partition, slot, type, time, and the mark or the body. With its place in the
+/// list of entries that takes 35 bytes, besides the names; 27 with a hash.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reference {
+    /// The partition of the event.
+    pub partition: Partition,
+    /// Its number there.
+    pub slot: u64,
+    /// Its type.
+    pub event_type: String,
+    /// When it was recorded, in milliseconds since 1970, or 0 if that is not known.
+    pub at: u64,
+    pub(crate) body: Body,
+}
+
+/// The body of an event.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Body {
+    /// Its log has it, with this mark.
+    InLog(Mark),
+    /// The index has it, because its log drops events.
+    Here(Item),
+}
+
+impl Reference {
+    pub(crate) fn mark(&self) -> Option<&Mark> {
+        match &self.body {
+            Body::InLog(mark) => Some(mark),
+            Body::Here(_) => None,
+        }
+    }
+
+    pub(crate) fn attribute(&self) -> AttributeValue {
+        let body = match &self.body {
+            Body::InLog(mark) => mark.attribute(),
+            Body::Here(item) => AttributeValue::M(item.clone()),
+        };
+        let [slot, at] = [self.slot, self.at].map(|number| AttributeValue::N(number.to_string()));
+        let texts = [self.partition.id.as_str(), &self.event_type];
+        let [partition, event_type] = texts.map(|text| AttributeValue::S(text.to_owned()));
+        AttributeValue::L(vec![partition, slot, event_type, at, body])
+    }
+
+    pub(crate) fn of_attribute(value: AttributeValue) -> Option<Self> {
+        let AttributeValue::L(parts) = value else { return None };
+        let [partition, slot, event_type, at, body] = <[_; 5]>::try_from(parts).ok()?;
+        let whole = |value: AttributeValue| value.as_n().ok()?.parse().ok();
+        let body = match body {
+            AttributeValue::M(item) => Body::Here(item),
+            mark => Body::InLog(Mark::of_attribute(&mark)?),
+        };
+        Some(Self {
+            partition: BoundaryId::stored(partition.as_s().ok()?.as_str()).into(),
+            slot: whole(slot)?,
+            event_type: event_type.as_s().ok()?.clone(),
+            at: whole(at)?,
+            body,
+        })
+    }
+
+    /// What is known of the event without its body: no context in the DCB log, no tag, no payload.
+    pub(crate) fn known(&self) -> SequencedEvent {
+        let id = &self.partition.id;
+        let context = match self.partition.log {
+            LogKind::Dcb => "",
+            _ => id.as_str().split(['#', '-']).next().unwrap_or_default(),
+        };
+        SequencedEvent {
+            partition: id.clone(),
+            slot: self.slot,
+            at: self.at,
+            rest: 0,
+            event_type: self.event_type.clone(),
+            context: context.to_owned(),
+            tags: Vec::new(),
+            version: 1,
+            data: Value::Null,
+            metadata: Metadata::default(),
+        }
+    }
+}
