@@ -1,7 +1,7 @@
 //! project-views: folds new events into the rows of all views, and notifies the reactors that read them.
 //!
 //! The index's stream only notifies; each run reads everything that is new ([`project_views`](ringfence_views::project_views)).
-//! If a view or a notification fails, the invocation fails as a whole, so that Lambda delivers the stream's records again.
+//! If a view fails, the invocation fails as a whole, so that Lambda delivers the stream's records again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -12,7 +12,8 @@ use ringfence_feed::Sources;
 use crate::lanes::LaneReader;
 use crate::view::Definition;
 
-pub use round::{NAME, Round, run_views};
+pub use report::NAME;
+pub use round::{Round, run_views};
 
 /// The views of a stack, with the catalogs of the events that they read.
 pub struct Folded {

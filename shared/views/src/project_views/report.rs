@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use crate::together::Member;
 use crate::{Definition, Generation, Parked, Projector, Ran, ViewError};
 
+/// The name of the function.
+pub const NAME: &str = "project-views";
 /// The most parked rows, and as many events, that the line names of a view.
 const NAMED_MAX: usize = 10;
 
@@ -50,7 +52,7 @@ pub(super) struct Report<'a> {
     worst: (Level, &'static str),
     together: Value,
     /// Why readers of lanes could not be notified.
-    unnotified: Option<String>,
+    pub(super) unnotified: Option<String>,
     /// The views that left the others, with the causes.
     pub(super) left: BTreeMap<&'static str, String>,
     events: u64,
@@ -121,15 +123,6 @@ impl<'a> Report<'a> {
         if let Some(events) = self.served(&names, &views, ran, error.as_ref()).await {
             self.together["events_behind"] = events.into();
         }
-    }
-
-    /// The readers of lanes, if they could not be notified. They look once a minute.
-    pub(super) fn lanes(&mut self, unnotified: Option<String>) {
-        if let Some(cause) = &unnotified {
-            self.worst = (Level::ERROR, "failed");
-            self.unfinished.push(format!("reactors are not notified: {cause}"));
-        }
-        self.unnotified = unnotified;
     }
 
     /// A generation that went alone.
@@ -233,7 +226,7 @@ impl<'a> Report<'a> {
     /// The line and what is unfinished. All views share the two metrics, so a new view needs no new alarm and costs
     /// nothing a month.
     pub(super) fn end(self) -> (LogLine, Vec<String>) {
-        let (level, outcome) = self.worst;
+        let (mut level, mut outcome) = self.worst;
         let mut json = json!({
             "outcome": outcome,
             "events": self.events,
@@ -244,7 +237,11 @@ impl<'a> Report<'a> {
         if !self.left.is_empty() {
             json["left"] = json!(self.left);
         }
+        // The invocation does not fail, because a repeat would delay the views. The alarm counts the line.
         if let Some(cause) = self.unnotified {
+            (level, outcome) = (Level::ERROR, "failed");
+            json["outcome"] = outcome.into();
+            json["failed_function"] = NAME.into();
             json["unnotified"] = cause.into();
         }
         let lag = self.lag.map(|(ms, view)| {

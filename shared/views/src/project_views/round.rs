@@ -10,12 +10,10 @@ use ringfence_lambda::{Links, LogLine};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::report::{Alone, Report};
+use super::report::{Alone, NAME, Report};
 use crate::together::Group;
 use crate::{Definition, Generation, Projector, Ran, ViewError};
 
-/// The name of the function.
-pub const NAME: &str = "project-views";
 /// How long a view that is present waits while others are behind.
 const TURN: Duration = Duration::from_secs(1);
 
@@ -65,8 +63,7 @@ pub async fn run_views(
 
     let mut report = Report::new(projector, clock.now_ms());
     report.together(&group.members, &ran, error).await;
-    report.lanes(group.unnotified);
-    report.left = group.left;
+    (report.unnotified, report.left) = (group.unnotified, group.left);
     for alone in &alone {
         report.alone(alone).await;
     }

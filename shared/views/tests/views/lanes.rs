@@ -9,6 +9,7 @@ use futures::future::join;
 use ringfence_aws::wire::Fault;
 use ringfence_views::project_views::run_views;
 use ringfence_views::{Definition, LaneReader, Notify, Projector};
+use serde_json::Value;
 
 use crate::notes::{catalog, noted, view, wiped};
 use crate::rounds::Others;
@@ -56,12 +57,13 @@ impl Bus {
         world.projector().notifying(readers.into(), self.notify())
     }
 
-    /// One run. Returns what is unfinished.
-    pub(crate) async fn round(&self, world: &World, views: &[Definition]) -> Vec<String> {
+    /// One run. Returns its line.
+    pub(crate) async fn round(&self, world: &World, views: &[Definition]) -> Value {
         let projector = self.projector(world);
         let round = run_views(&projector, views, LONG, &world.clock, "request-1").await;
         self.sent.lock().unwrap().append(&mut self.later.lock().unwrap());
-        round.unfinished
+        assert_eq!(round.unfinished, [""; 0]);
+        round.line.json
     }
 }
 
@@ -112,9 +114,9 @@ async fn neither_a_stuck_view_nor_a_slow_one_delays_a_notification() {
         tokio::time::sleep(Duration::from_millis(1_500)).await;
         (slow, bus.take(), world.counts(FIRST).await["a"])
     };
-    let (unfinished, seen) = join(bus.round(&world, &views), meanwhile).await;
+    let (_, seen) = join(bus.round(&world, &views), meanwhile).await;
     assert_eq!(seen, (vec!["of-noted"], vec!["of-wiped"], 1), "the view has not written its row");
-    assert_eq!((unfinished, world.counts(FIRST).await["a"]), (vec![], 2));
+    assert_eq!(world.counts(FIRST).await["a"], 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,12 +128,15 @@ async fn views_go_on_if_the_bus_is_down_and_all_readers_are_notified_when_it_is_
     for notes in 2..4 {
         *bus.is_down.lock().unwrap() = true;
         world.publish([noted("n1", &["a"])]).await;
-        let unfinished = bus.round(&world, &[view()]).await;
-        assert_eq!(unfinished, ["reactors are not notified: it is down"]);
+        let line = bus.round(&world, &[view()]).await;
+        let found = ["level", "outcome", "unnotified", "failed_function"];
+        let found = found.map(|name| line[name].as_str().unwrap());
+        assert_eq!(found, ["ERROR", "failed", "it is down", "project-views"]);
         assert_eq!((world.counts(FIRST).await["a"], bus.take()), (notes, vec![]));
     }
     *bus.is_down.lock().unwrap() = false;
-    assert_eq!(bus.round(&world, &[view()]).await, [""; 0]);
+    let line = bus.round(&world, &[view()]).await;
+    assert_eq!((&line["unnotified"], &line["level"]), (&Value::Null, &"INFO".into()));
     assert_eq!(bus.take(), ["of-noted", "of-wiped"]);
 }
 

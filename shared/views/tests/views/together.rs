@@ -298,8 +298,7 @@ async fn crashed(at: usize, is_sent: bool, mutant: Option<Mutant>) -> (bool, boo
     bus.round(&world, &views).await;
     let mut is_notified = bus.take() == ["of-noted", "of-wiped"];
     world.publish([wiped("n1", &["c"]), noted("n1", &["c"])]).await;
-    let unfinished = bus.round(&world, &views).await;
-    assert_eq!(unfinished, [""; 0]);
+    bus.round(&world, &views).await;
     is_notified &= bus.take() == ["of-noted", "of-wiped"];
     let expected = expected(&world).await;
     let count = |rows: BTreeMap<String, Value>| -> BTreeMap<_, _> {

@@ -144,6 +144,22 @@ impl Source<'_> {
         )
     }
 
+    /// The types to which slices react by a rule, as the beginning of a list in JSON.
+    pub(super) fn caused(&self) -> String {
+        let slices = self.stack.slices().map(|(_, slice)| slice);
+        let ruled = slices.filter(|slice| slice.order.is_none());
+        let causes: BTreeSet<_> =
+            ruled.flat_map(|slice| slice.reacts_to).map(|cause| cause.event_type).collect();
+        causes.iter().map(|name| format!("\"{name}\",")).collect()
+    }
+
+    /// The names of the ordered automations.
+    pub(super) fn ordered(&self) -> String {
+        let slices = self.stack.slices().map(|(_, slice)| slice);
+        let names = slices.filter(|slice| slice.order.is_some()).map(|slice| slice.name);
+        names.collect::<Vec<_>>().join(", ")
+    }
+
     /// The scopes of a route, if the API takes tokens.
     fn scopes(&self, of: BTreeSet<&str>) -> String {
         if self.takes_tokens { scopes(&of) } else { String::new() }

@@ -240,22 +240,6 @@ impl Source<'_> {
             .replace("__streams__", &streams)
     }
 
-    /// The types to which slices react by a rule, as the beginning of a list in JSON.
-    fn caused(&self) -> String {
-        let slices = self.stack.slices().map(|(_, slice)| slice);
-        let ruled = slices.filter(|slice| slice.order.is_none());
-        let causes: BTreeSet<_> =
-            ruled.flat_map(|slice| slice.reacts_to).map(|cause| cause.event_type).collect();
-        causes.iter().map(|name| format!("\"{name}\",")).collect()
-    }
-
-    /// The names of the ordered automations.
-    fn ordered(&self) -> String {
-        let slices = self.stack.slices().map(|(_, slice)| slice);
-        let names = slices.filter(|slice| slice.order.is_some()).map(|slice| slice.name);
-        names.collect::<Vec<_>>().join(", ")
-    }
-
     /// The event table, if the stack has it.
     pub(super) fn events(&self) -> Option<StackTable> {
         let tables = tables_of(&self.stack.sources, &self.stack.catalog);
@@ -320,8 +304,9 @@ impl Source<'_> {
 
 #[cfg(test)]
 mod tests {
-    use ringfence_core::{Catalog, Catalogs};
+    use ringfence_core::{Catalog, Catalogs, Lane};
     use ringfence_new::is_written;
+    use ringfence_stack::ReactorInfo;
 
     use super::*;
 
@@ -345,9 +330,18 @@ mod tests {
         assert_eq!(ringfence_new::written_ids().count(), ids.len(), "it has more");
 
         // A hand-written list must not have these names either.
-        let context = ContextInfo {
-            name: "dcb-log",
-            log: LogKind::Aggregates,
+        let stack = self::stack(vec![context("dcb-log", LogKind::Aggregates)]);
+        let error = written("Resources:\n", &stack, &place, None).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "the context dcb-log: another thing in template.yaml has its id DcbLogRole: choose another name"
+        );
+    }
+
+    fn context(name: &'static str, log: LogKind) -> ContextInfo {
+        ContextInfo {
+            name,
+            log,
             event_types: Vec::new(),
             origins: Vec::new(),
             slices: Vec::new(),
@@ -355,13 +349,7 @@ mod tests {
             views: Vec::new(),
             reactors: Vec::new(),
             functions: Vec::new(),
-        };
-        let stack = self::stack(vec![context]);
-        let error = written("Resources:\n", &stack, &place, None).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "the context dcb-log: another thing in template.yaml has its id DcbLogRole: choose another name"
-        );
+        }
     }
 
     fn stack(contexts: Vec<ContextInfo>) -> Stack {
@@ -386,5 +374,28 @@ mod tests {
         {
             assert!(!text.contains(&format!("  {id}")), "{id}");
         }
+    }
+
+    #[test]
+    fn project_views_notifies_a_reactor_of_a_stack_without_views() {
+        let reactor = ReactorInfo {
+            name: "send-mail",
+            lane: Lane::Partition,
+            reads: &["Sent"],
+            takes: |_| true,
+            views: &[],
+            variables: Default::default,
+        };
+        let context = ContextInfo { reactors: vec![reactor], ..context("mails", LogKind::Dcb) };
+        let place = StackPlace { prefix: String::new(), code: "." };
+        let text = written("Resources:\n", &stack(vec![context]), &place, None).expect("YAML");
+        let template: Value = serde_yaml_ng::from_str(&text).expect("YAML");
+        let resources = &template["Resources"];
+        let of = |id: &str| flow(&resources[id]["Properties"]);
+        assert!(of("ProjectViews").contains("EVENT_BUS"), "{}", of("ProjectViews"));
+        assert!(of("ProjectViewsRole").contains("events:PutEvents"));
+        let notified = flow(&resources["SendMail"]["Properties"]["Events"]["Notified"]);
+        assert!(notified.contains("readers: [send-mail]"), "{notified}");
+        assert!(resources.get("QueryViews").is_none() && resources.get("ReactInOrder").is_none());
     }
 }
