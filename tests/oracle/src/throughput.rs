@@ -16,6 +16,8 @@ use ringfence_core::prelude::*;
 use ringfence_core::{BoundaryId, Catalogs, Lane, SequencedEvent};
 use ringfence_feed::Index;
 use ringfence_lambda::DeadLetters;
+use ringfence_local::template::Template;
+use ringfence_local::workspace_root;
 use ringfence_reactors::{Delivery, Failed, Handler, InDoubt, Lanes, ReactorTable, Starts};
 use ringfence_services::topic::{Bus, Publisher, TopicEntry, Unreachable, Verdict};
 use ringfence_views::{Definition, Generation, Projector, Ran, View};
@@ -26,12 +28,11 @@ mod world;
 
 use crate::contention::{self, Load, paused};
 use crate::market::{Market, OrderId};
-use crate::table::NOW_MS;
 use world::{EVENT_BYTES, World, sources};
 
-/// Records that a stream delivers together to publish-events and to index-events, and the pause before the next ones.
-const BATCH: usize = 100;
-const INDEX_BATCH: u64 = 1_000;
+/// The sample of a stream's batch.
+const RECORDS: &str = include_str!("../../../events/publish-events/stream.json");
+/// The pause before the next records of a stream.
 const DELIVERY: Duration = Duration::from_millis(20);
 /// A call of PutEvents, and an effect such as a webhook.
 const PUT_EVENTS: Duration = Duration::from_millis(20);
@@ -60,19 +61,28 @@ impl fmt::Display for Measured {
     }
 }
 
+/// The most records that a stream delivers together to this function of the shop.
+fn batch(function: &str) -> usize {
+    let template = Template::load(&workspace_root().join("template.yaml")).expect("a template");
+    let model = template.model("http://127.0.0.1:1").expect("the shop's template");
+    let mut mappings = model.mappings.iter();
+    mappings.find(|mapping| mapping.function == function).expect("a reader of streams").batch_size
+}
+
 /// Measures the index with so many shards, each of which delivers as much as is taken, and so many events a partition.
 fn index(shards: usize, of_partition: u64) -> Measured {
     paused(1).block_on(async {
-        let world = World::new().await;
+        let (world, most) = (World::new().await, batch("index-events"));
         let shard = async |shard: usize| {
             let (client, wire) = world.client(shard as u64);
             let indexer = world.indexer(&client);
-            for first in (0..).step_by(INDEX_BATCH as usize) {
+            let mut next = 0_u64..;
+            loop {
                 let event = |n: u64| {
                     let order = format!("s{shard}e{}", n / of_partition);
                     world.notification(&order, 1 + n % of_partition)
                 };
-                let batch: Vec<_> = (first..first + INDEX_BATCH).map(event).collect();
+                let batch: Vec<_> = next.by_ref().take(most).map(event).collect();
                 for rounds in 1.. {
                     let outcomes = indexer.index(batch.clone(), Retry::default()).await;
                     wire.forget();
@@ -195,32 +205,17 @@ fn publish() -> Measured {
     paused(3).block_on(async {
         let catalog = Market::catalog().expect("free of contradictions");
         let publisher = Publisher { bus: Slow, dead_letters: Slow, sources: sources(), catalog };
-        let begun = Instant::now();
-        for first in (0..EVENTS).step_by(BATCH) {
-            let record = |n: u64| {
-                let id = format!("orderId:o{n}");
-                json!({
-                    "eventID": n.to_string(),
-                    "eventName": "INSERT",
-                    "awsRegion": "eu-central-1",
-                    "dynamodb": {
-                        "SequenceNumber": n.to_string(),
-                        "SizeBytes": EVENT_BYTES,
-                        "Keys": { "id": { "S": id }, "position": { "N": "1" } },
-                        "NewImage": {
-                            "id": { "S": id },
-                            "position": { "N": "1" },
-                            "at": { "N": NOW_MS.to_string() },
-                            "event": { "S": "OrderPlaced" },
-                            "context": { "S": Market::NAME },
-                            "data": { "M": { "text": { "S": "x".repeat(EVENT_BYTES) } } },
-                            "tags": { "L": [] },
-                            "correlationId": { "S": "c1" },
-                        },
-                    },
-                })
-            };
-            let records: Vec<_> = (first..).take(BATCH).map(record).collect();
+        let sample: Value = serde_json::from_str(RECORDS).expect("a batch");
+        let record = |n: u64| {
+            let mut record = sample["Records"][0].clone();
+            let image = &mut record["dynamodb"]["NewImage"];
+            image["id"]["S"] = format!("orderId:o{n}").into();
+            image["data"]["M"]["text"] = json!({ "S": "x".repeat(EVENT_BYTES) });
+            record
+        };
+        let (begun, most) = (Instant::now(), batch("publish-events"));
+        for first in (0..EVENTS).step_by(most) {
+            let records: Vec<_> = (first..EVENTS).take(most).map(record).collect();
             let report = publisher.publish(&records, LONG).await;
             assert_eq!((report.published, report.cause), (records.len(), None));
             sleep(DELIVERY).await;
