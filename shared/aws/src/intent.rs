@@ -7,6 +7,8 @@ use crate::{Item, TableLayout, item_bytes, transact_write_units, write_units};
 /// A write request that is not sent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Intent {
+    /// How many items of at most 1 KB are written before it, each alone.
+    pub before: u64,
     /// Its actions, in their order. A single action is a plain request, several are a transaction.
     pub actions: Vec<Action>,
     /// The write units of each index, by its name.
@@ -47,11 +49,12 @@ impl Intent {
         }
     }
 
-    /// The write units of the whole request, with indexes. An update without a known size counts as one of at most 1
-    /// KB.
+    /// The write units of the whole request and of what is written before, with indexes. An update without a known
+    /// size counts as one of at most 1 KB.
     #[must_use]
     pub fn units(&self) -> f64 {
         let actions = self.actions.iter().map(|action| self.units_of(action));
-        actions.sum::<f64>() + self.indexes.values().sum::<f64>()
+        let before = self.before as f64 * write_units(0);
+        before + actions.sum::<f64>() + self.indexes.values().sum::<f64>()
     }
 }

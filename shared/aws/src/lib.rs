@@ -34,7 +34,7 @@ pub use layout::{IndexLayout, Key, TableLayout, number_key, text_key};
 pub use meter::{Meter, Units, Usage};
 #[cfg(any(test, feature = "test-util"))]
 pub use random::Random;
-pub use retry::{ATTEMPTS_MAX, Attempts, GaveUp, Judged, Retry};
+pub use retry::{ATTEMPTS_MAX, Attempts, GaveUp, Judged, Retry, Sends};
 pub use size::{attribute_bytes, item_bytes, read_units, transact_write_units, write_units};
 pub use table::{BATCH_KEYS_MAX, Table};
 pub use trust::{BundleError, CA_BUNDLE, Trust};

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::clock::{jitter, monotonic};
 use crate::error::Source;
-use crate::{Clock, Failure};
+use crate::{Clock, Failure, Reason};
 
 mod tokens;
 
@@ -28,12 +28,13 @@ const WAKE_MAX: Duration = Duration::from_millis(1);
 #[derive(Clone, Copy, Debug)]
 pub struct Retry {
     attempts_max: u32,
+    wait_max: Duration,
     deadline: Option<Instant>,
 }
 
 impl Default for Retry {
     fn default() -> Self {
-        Self { attempts_max: ATTEMPTS_MAX, deadline: None }
+        Self { attempts_max: ATTEMPTS_MAX, wait_max: WAIT_MAX, deadline: None }
     }
 }
 
@@ -55,6 +56,12 @@ impl Retry {
     #[must_use]
     pub fn attempts_max(self, attempts: u32) -> Self {
         Self { attempts_max: attempts.max(1), ..self }
+    }
+
+    /// The same limits with waits of at most `wait`, for a thing that others end soon.
+    #[must_use]
+    pub fn wait_max(self, wait: Duration) -> Self {
+        Self { wait_max: wait, ..self }
     }
 
     /// The same limits, and every wait and every attempt ends `within` from now.
@@ -79,7 +86,7 @@ impl Retry {
     /// deadline.
     pub async fn pause(self, attempt: u32) -> bool {
         let doubled = WAIT_FIRST.saturating_mul(1 << attempt.saturating_sub(1).min(10));
-        let wait = jitter(doubled.min(WAIT_MAX));
+        let wait = jitter(doubled.min(self.wait_max));
         if self.deadline.is_some_and(|deadline| monotonic() + wait + WAKE_MAX >= deadline) {
             return false;
         }
@@ -100,14 +107,36 @@ impl Retry {
         until_known(self.start(), send)
     }
 
-    /// Sends one write until it is known what became of it: as [`Retry::run`], and once more where a refusal does not
-    /// judge an earlier send whose answer was lost. `judge` says what a failed send means; it is name whether there was
-    /// such an earlier send.
+    /// Starts the sends of one write. They count as one, however often it is judged.
+    #[must_use]
+    pub fn write(self) -> Sends {
+        Sends { attempts: self.start(), lost: None }
+    }
+}
+
+/// One write, which is sent until it is known what became of it.
+#[derive(Debug)]
+pub struct Sends {
+    attempts: Attempts,
+    /// The last send that nobody answered.
+    lost: Option<Source>,
+}
+
+impl Sends {
+    /// Whether an earlier send may have taken effect, or may still do so.
+    #[must_use]
+    pub fn is_unsettled(&self) -> bool {
+        self.lost.is_some()
+    }
+
+    /// Sends the write as [`Retry::run`], and once more where a refusal does not judge an earlier send whose answer was
+    /// lost. `judge` says what a failed send means, and gets whether there was such an
+    /// earlier send.
     ///
     /// # Errors
     /// That of `judge`, or the failure of the `operation` ([`GaveUp::writing`]).
     pub async fn judged<V, F, E: From<StoreError>>(
-        self,
+        &mut self,
         operation: &'static str,
         mut send: impl FnMut() -> F,
         judge: impl Fn(Failure, bool) -> Result<Judged<V>, E>,
@@ -115,23 +144,37 @@ impl Retry {
     where
         F: Future<Output = Result<V, Failure>>,
     {
-        let mut attempts = self.start();
-        // The last send that nobody answered.
-        let mut lost = None;
         loop {
-            let gave_up = match attempts.run(&mut send).await {
+            let gave_up = match self.attempts.run(&mut send).await {
                 Ok(committed) => return Ok(committed),
                 Err(gave_up) => gave_up,
             };
-            lost = gave_up.unknown.or(lost);
-            let failure = match judge(gave_up.failure, lost.is_some())? {
+            self.lost = gave_up.unknown.or(self.lost.take());
+            let failure = match judge(gave_up.failure, self.is_unsettled())? {
                 Judged::Known(verdict) => return Ok(verdict),
-                Judged::Held(_) if attempts.again().await => continue,
+                Judged::Held(_) if self.attempts.again().await => continue,
                 Judged::Held(failure) | Judged::Failed(failure) => failure,
             };
-            let gave_up = GaveUp { failure, attempts: gave_up.attempts, unknown: lost };
-            return Err(gave_up.writing(operation).into());
+            return Err(self.gave_up(failure).writing(operation).into());
         }
+    }
+
+    /// Waits, before the write is sent again although it was judged.
+    ///
+    /// # Errors
+    /// No attempt is left.
+    pub async fn again(&mut self, operation: &'static str) -> Result<(), StoreError> {
+        match self.attempts.again().await {
+            true => Ok(()),
+            false => {
+                let failure = Failure::Cancelled(vec![Reason::Conflict]);
+                Err(self.gave_up(failure).writing(operation))
+            }
+        }
+    }
+
+    fn gave_up(&mut self, failure: Failure) -> GaveUp {
+        GaveUp { failure, attempts: self.attempts.made, unknown: self.lost.take() }
     }
 }
 

@@ -42,6 +42,7 @@
 //!         read_as_composite: false,
 //!         read_by_type: false,
 //!         fenced: false,
+//!         copies: 0,
 //!         upcasts: Upcasts::NONE,
 //!         write: None,
 //!         retired: false,

@@ -1,18 +1,21 @@
 //! Appending: send until the outcome is known (rule 9).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use futures::TryFutureExt;
 use ringfence_aws::Failure;
-use ringfence_core::{Append, Appended, BoundaryId, Effect, Envelope, LogError, SequencedEvent};
+use ringfence_core::{
+    Append, Appended, BoundaryId, Conflict, Effect, Envelope, LogError, SequencedEvent,
+};
 
+use crate::copies::{self, Look};
 use crate::log::DcbLog;
 use crate::outcome::{Again, End, Verdict, classify};
 use crate::partition::last;
 use crate::record;
-use crate::transaction::{Draft, Mint, Transaction};
+use crate::transaction::{Draft, Mint, Transaction, Via, announced};
 
 const OPERATION: &str = "appending";
 /// How often an append gets new slots and times. If many writers append to one boundary that they have not read, one
@@ -58,34 +61,102 @@ pub(crate) async fn dry_run(
 
 /// Mints and sends until the outcome is known.
 ///
-/// A request that failed its conditions can never succeed later: slots are never free again, and counts and heads
-/// only grow. A copy of the request that arrives late fails as well. So it is safe to mint again, even if the answer
-/// to an earlier send was lost, because the earlier send can no longer take effect once a later one was judged.
+/// A request that failed its conditions can never succeed later: slots are never free again, and counts, heads and
+/// numbers of announcements only grow. A copy of the request that arrives late fails as well. So it is safe to mint
+/// again, even if the answer to an earlier send was lost, because the earlier send can no longer take effect once a
+/// later one was judged. Only a check of a copy of a fence can succeed later; see [`sends`].
 pub(crate) async fn commit(
     log: &DcbLog,
     draft: &mut Draft<'_>,
     envelope: &Envelope,
 ) -> Result<End, LogError> {
+    let mut announcers = BTreeMap::new();
+    let ended = sends(log, draft, envelope, &mut announcers).await;
+    if !matches!(ended, Ok(End::Committed)) {
+        for (boundary, announcer) in announcers {
+            copies::give_up(log, log.retry(envelope), &boundary, &announcer).await;
+        }
+    }
+    ended
+}
+
+/// Announces the append on fences with copies, in their order, so no two writers wait for each other. Then mints and
+/// sends. Adds the name of the announcer on each of these fences.
+///
+/// If a copy of a fence refuses a check, an earlier send without an answer can still take effect, because a copy may
+/// count less again. So the next request has the same slots and the same `appendId`. It checks that copy again, or the
+/// fence itself: at most one of them commits, and all of them are refused for ever once the fence's count has refused
+/// one.
+async fn sends(
+    log: &DcbLog,
+    draft: &mut Draft<'_>,
+    envelope: &Envelope,
+    announcers: &mut BTreeMap<BoundaryId, String>,
+) -> Result<End, LogError> {
+    let mut announce: BTreeSet<_> = announced(&draft.effect).cloned().collect();
     let mut mints = log.retry(envelope).attempts_max(MINTS_MAX).start();
     let mut place = Place::find(log, draft, envelope).await?;
     loop {
+        for boundary in take(&mut announce) {
+            let fence = &draft.effect.fences[&boundary];
+            let target = draft.effect.targets.get(&boundary);
+            let is_read = target.is_some_and(|target| target.seen.is_some());
+            let announcer = announcers.entry(boundary.clone());
+            let announcer = announcer.or_insert_with(|| log.clock.uuid().to_string());
+            let retry = log.retry(envelope);
+            let of = copies::announce(log, retry, &boundary, fence, is_read, announcer).await?;
+            place.raise = place.raise.max(of.after_head());
+            draft.via.insert(boundary, Via::Announced(of.number));
+        }
         let mint = place.mint(log, draft, envelope);
         let mut transaction = draft.mint(&mint)?;
-        let (mut items, token) = (take(&mut transaction.items), &*transaction.append_id);
-        let send = || {
-            let sent = send(log, draft, &mint, &mut items, token);
-            sent.map_ok(|()| Verdict::End(End::Committed))
-        };
-        let judge = |failure, sent_before| classify(&transaction, failure, sent_before);
-        let sends = log.retry(envelope).attempts_max(SENDS_MAX);
-        match sends.judged(OPERATION, send, judge).await? {
-            Verdict::End(end) => return Ok(end),
-            Verdict::Conflict(conflict) => return Err(LogError::Conflict(conflict)),
-            Verdict::Again(again) => {
-                mints.contend(None).await?;
-                place.move_on(log, again, envelope).await?;
+        let mut items = take(&mut transaction.items);
+        let mut token = None;
+        let mut sends = log.retry(envelope).attempts_max(SENDS_MAX).write();
+        let again = loop {
+            let send = || {
+                let token = token.as_ref().unwrap_or(&transaction.append_id);
+                let sent = send(log, draft, &mint, &mut items, token);
+                sent.map_ok(|()| Verdict::End(End::Committed))
+            };
+            let judge = |failure, sent_before| classify(&transaction, failure, sent_before);
+            let refused = match sends.judged(OPERATION, send, judge).await? {
+                Verdict::End(end) => return Ok(end),
+                Verdict::Conflict(conflict) => return Err(LogError::Conflict(conflict)),
+                Verdict::Again(again) => break again,
+                Verdict::Copies(refused) => refused,
+            };
+            let mut whole = BTreeSet::new();
+            for (boundary, copy) in refused {
+                let (retry, fence) = (log.retry(envelope), &draft.effect.fences[&boundary]);
+                let look = match copy {
+                    None => Look::Fence,
+                    Some(copy) => copies::look(log, retry, &boundary, copy, &fence.requires).await,
+                };
+                match look {
+                    Look::More(changes) if !sends.is_unsettled() => {
+                        return Err(LogError::Conflict(Conflict(changes)));
+                    }
+                    Look::Again => {}
+                    Look::More(_) | Look::Fence => drop(whole.insert(boundary)),
+                }
             }
+            if !whole.is_empty() {
+                draft.via.retain(|boundary, _| !whole.contains(boundary));
+                transaction = draft.mint(&mint)?;
+                items = take(&mut transaction.items);
+                // Another request needs another token.
+                token = Some(log.clock.uuid().to_string());
+            }
+            sends.again(OPERATION).await?;
+        };
+        mints.contend(None).await?;
+        if !again.announce.is_empty() {
+            // Who announces waits for no announcement of others: they may wait for this one.
+            draft.via.retain(|_, via| matches!(via, Via::Announced(_)));
+            announce.clone_from(&again.announce);
         }
+        place.move_on(log, again, envelope).await?;
     }
 }
 

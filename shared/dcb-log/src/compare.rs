@@ -128,6 +128,11 @@ pub enum FenceDefect {
         /// The time of the newest event.
         found: Option<u64>,
     },
+    /// These copies, numbered from 1, count something else than the fence.
+    Copies {
+        /// Their numbers.
+        copies: Vec<u64>,
+    },
     /// The fence changed, or writers held it, at every examination. So its counts could not be checked.
     Undecided,
 }
@@ -213,11 +218,17 @@ impl Difference {
 
     /// A fence that could not be read, with the events that a scan `found`.
     pub(crate) fn undecided(boundary: &BoundaryId, found: &Found) -> Self {
+        let of = Self::of_copies(boundary, FenceDefect::Undecided);
+        Self { found: found.all.clone(), ..of }
+    }
+
+    /// A fence whose copies are wrong.
+    pub(crate) fn of_copies(boundary: &BoundaryId, wrong: FenceDefect) -> Self {
         Self {
             boundary: boundary.clone(),
-            wrong: vec![FenceDefect::Undecided],
+            wrong: vec![wrong],
             add: BTreeMap::new(),
-            found: found.all.clone(),
+            found: Fence::default(),
             at_rest: None,
             repaired: None,
         }
@@ -261,6 +272,10 @@ impl fmt::Display for FenceDefect {
             }
             Self::Head { says, found } => {
                 write!(f, "head is {}, found {}", at(says, "missing"), at(found, "no event"))
+            }
+            Self::Copies { copies } => {
+                let copies: Vec<_> = copies.iter().map(u64::to_string).collect();
+                write!(f, "another count in its copies {}", copies.join(", "))
             }
             Self::Undecided => write!(f, "changed each time that it was examined"),
         }

@@ -9,7 +9,7 @@ use crate::append::dry_run;
 use crate::item::{key_of, read_type};
 use crate::layout::table_layout;
 use crate::log::DcbLog;
-use crate::transaction::{Action, Transaction};
+use crate::transaction::{Action, Transaction, Via};
 
 impl DryRunOn for DcbLog {
     fn meter(&self) -> &Meter {
@@ -34,6 +34,9 @@ fn intent(log: &DcbLog, transaction: &Transaction) -> Intent {
         match &request.put {
             Some(put) => intent.put(&layout, &put.item, said),
             None => intent.actions.push(said),
+        }
+        if let (Action::Fence { copies: copies @ 1.., .. }, Some(_)) = (action, &request.update) {
+            intent.before += u64::from(*copies) + 1;
         }
     }
     intent
@@ -60,9 +63,17 @@ fn said(action: &Action, request: &TransactWriteItem) -> ringfence_aws::Action {
         Action::Check { partition, slot } => {
             (Some(format!("{partition} {slot}")), None, free(*slot))
         }
-        Action::Fence(boundary, requires) => {
-            let does = request.update.is_some().then(|| "counts the events".to_owned());
-            (Some(format!("the fence of {boundary}")), does, counts(requires))
+        Action::Fence { boundary, requires, via, copies } => {
+            let after = match copies {
+                0 => String::new(),
+                copies => format!(", after {} writes that announce it", copies + 1),
+            };
+            let does = request.update.is_some().then(|| format!("counts the events{after}"));
+            let item = match via {
+                Via::Copy(copy) => format!("copy {copy} of the fence of {boundary}"),
+                Via::Fence | Via::Announced(_) => format!("the fence of {boundary}"),
+            };
+            (Some(item), does, counts(requires))
         }
     };
     ringfence_aws::Action { item: item.unwrap_or_default(), does, requires, bytes: 0 }

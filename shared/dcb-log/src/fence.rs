@@ -10,9 +10,14 @@ use crate::log::DcbLog;
 /// The partition keys of all fences begin with this; the boundary's id follows.
 pub(crate) const FENCE_ID: &str = "fence#";
 
+/// The partition key of a boundary's fence and of its copies.
+pub(crate) fn fence_id(boundary: &BoundaryId) -> String {
+    format!("{FENCE_ID}{boundary}")
+}
+
 /// The key of a boundary's fence.
 pub(crate) fn fence_key(boundary: &BoundaryId) -> Item {
-    key(format!("{FENCE_ID}{boundary}"), 0)
+    key(fence_id(boundary), 0)
 }
 
 /// The counts that differ from the fence.

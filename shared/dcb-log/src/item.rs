@@ -43,6 +43,16 @@ pub const HEAD: &str = "head";
 pub const COUNT: &str = "cnt#";
 /// Names the last repair of a fence.
 pub const REPAIRED: &str = "repaired";
+/// The number of a fence's last announcement; of a copy, the number of the announcement that put it.
+pub const ANNOUNCED: &str = "announced";
+/// Names who announces on a fence, until that ends.
+pub const ANNOUNCER: &str = "announcer";
+/// When the announcer began, in milliseconds since 1970.
+pub const SINCE: &str = "since";
+/// How many copies a fence has.
+pub const COPIES: &str = "copies";
+/// Whether a copy can be checked. A closed copy does not have it.
+pub const OPEN: &str = "open";
 /// An index and its partition key, for events that are read by their whole set of tags.
 pub const COMPOSITE_INDEX: &str = "tag_composite";
 

@@ -20,8 +20,8 @@
 //! }
 //! ```
 //!
-//! Architecture invariant: only the modules `item`, `fence`, `compare`, `record` and `snapshot` name the
-//! attributes of the table's items.
+//! Architecture invariant: only the modules `item`, `fence`, `compare`, `copies`, `opening`, `record` and `snapshot` name
+//! the attributes of the table's items.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 #[cfg(test)]
@@ -29,6 +29,8 @@ extern crate ringfence_core as ringfence; // the derive macros name it so
 
 mod append;
 mod compare;
+mod copied;
+mod copies;
 mod dry_run;
 mod event_log;
 mod fence;
@@ -40,6 +42,7 @@ mod item;
 mod layout;
 mod log;
 mod mend;
+mod opening;
 mod outcome;
 mod partition;
 mod query;
@@ -59,8 +62,9 @@ mod verify;
 /// The names of the table's attributes and indexes.
 pub mod attributes {
     pub use crate::item::{
-        APPEND_ID, AT, COMPOSITE_INDEX, CONTEXT, COUNT, DATA, EVENT, EVENT_ID, HEAD, ID, INDEX_OF,
-        PARTITION, POSITION, REPAIRED, REST, SLOT, TAGS, count_name, tag_index,
+        ANNOUNCED, ANNOUNCER, APPEND_ID, AT, COMPOSITE_INDEX, CONTEXT, COPIES, COUNT, DATA, EVENT,
+        EVENT_ID, HEAD, ID, INDEX_OF, OPEN, PARTITION, POSITION, REPAIRED, REST, SINCE, SLOT, TAGS,
+        count_name, tag_index,
     };
     pub use crate::record::EXPIRES_AT;
 }

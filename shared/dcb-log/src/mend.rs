@@ -8,7 +8,7 @@ use ringfence_core::{LogError, StoreError};
 
 use crate::compare::{Difference, Fence};
 use crate::fence::{fence_key, read_free};
-use crate::item::{HEAD, ID, REPAIRED, text};
+use crate::item::{ANNOUNCED, COPIES, HEAD, ID, REPAIRED, text};
 use crate::log::DcbLog;
 
 /// Mends a fence, unless another repair mends it or writers hold it at every attempt. The next examination shows the
@@ -46,13 +46,13 @@ pub(crate) async fn mend(log: &DcbLog, differs: &Difference) -> Result<(), LogEr
     }
 }
 
-/// Replaces `old`. Every append changes the head and every repair changes `repaired`. So if both are unchanged, the
-/// whole fence is unchanged.
+/// Replaces `old`. Every append changes the head, every repair `repaired`, and every announcement its number or, at its
+/// end, how many copies there are. So if these are unchanged, nothing is lost; an announcement may be open again.
 async fn replace(log: &DcbLog, old: &Item, new: Item) -> Result<(), Failure> {
     let mut names = HashMap::new();
     let mut values = Item::new();
     let mut conditions = Vec::new();
-    for (n, name) in [HEAD, REPAIRED].into_iter().enumerate() {
+    for (n, name) in [HEAD, REPAIRED, ANNOUNCED, COPIES].into_iter().enumerate() {
         names.insert(format!("#n{n}"), name.to_owned());
         conditions.push(match old.get(name) {
             None => format!("attribute_not_exists(#n{n})"),

@@ -12,8 +12,12 @@ use ringfence_core::{
 };
 use uuid::Uuid;
 
+use crate::copies::{copy_key, copy_of};
 use crate::fence::fence_key;
-use crate::item::{EVENT_ID, HEAD, ID, count_name, encode, index_item, key, number, text};
+use crate::item::{
+    ANNOUNCED, ANNOUNCER, EVENT_ID, HEAD, ID, OPEN, SINCE, count_name, encode, index_item, key,
+    number, text,
+};
 use crate::log::DcbLog;
 use crate::record;
 
@@ -34,8 +38,26 @@ pub(crate) enum Action {
     Import,
     /// Checks that the slot after the last seen slot of a partition is free.
     Check { partition: BoundaryId, slot: u64 },
-    /// Checks or advances the fence of a boundary; with the required counts.
-    Fence(BoundaryId, Counts),
+    /// Checks or advances the fence of a boundary.
+    Fence {
+        boundary: BoundaryId,
+        requires: Counts,
+        via: Via,
+        /// How many copies are put before, as far as the types declare it.
+        copies: u16,
+    },
+}
+
+/// The item that an append checks or updates for a fence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Via {
+    /// The fence. An update requires that nobody has ever announced there.
+    #[default]
+    Fence,
+    /// The fence, as the announcement of this number has announced.
+    Announced(u64),
+    /// The copy of this number, which is only checked.
+    Copy(u64),
 }
 
 /// One append, sent unchanged until its outcome is known.
@@ -51,6 +73,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) table: &'a str,
     /// The events and requirements. The events are as the last request has them.
     pub(crate) effect: Effect,
+    /// The fences that have copies, as far as the writer knows.
+    pub(crate) via: BTreeMap<BoundaryId, Via>,
     pub(crate) seen: Option<&'a Seen>,
     pub(crate) record: Option<&'a CommandRecord>,
     /// The record of the command that wrote the event, if the event is copied.
@@ -74,7 +98,26 @@ impl<'a> Draft<'a> {
     /// A draft of this effect alone.
     pub(crate) fn new(log: &'a DcbLog, effect: Effect) -> Self {
         let table = log.table.name();
-        Self { table, effect, seen: None, record: None, copied: None, event_id: None, at: None }
+        let partition = effect.targets.keys().next();
+        let copy = |(boundary, fence): (&BoundaryId, &FenceEffect)| {
+            let partition = partition.filter(|_| fence.copies > 0)?;
+            Some((boundary.clone(), Via::Copy(copy_of(partition, fence.copies))))
+        };
+        // Who announces waits for no announcement of others: they may wait for this one.
+        let via = match announced(&effect).next() {
+            Some(_) => BTreeMap::new(),
+            None => effect.fences.iter().filter_map(copy).collect(),
+        };
+        Self {
+            table,
+            effect,
+            via,
+            seen: None,
+            record: None,
+            copied: None,
+            event_id: None,
+            at: None,
+        }
     }
 
     /// The events, as the last request has them.
@@ -136,15 +179,24 @@ impl<'a> Draft<'a> {
         for (boundary, fence) in fences {
             let is_filed = |(_, filing): &(_, Filing)| filing.fences.contains(boundary);
             let last = events.iter().rposition(is_filed).unwrap_or(0) as u64;
+            let via = self.via.get(boundary).copied().unwrap_or_default();
             let (item, fence_bytes) =
-                fence_action(fence, self.table, boundary, mint.ms, mint.ms + last);
+                fence_action(fence, via, self.table, boundary, [mint.ms, mint.ms + last]);
             bytes += fence_bytes;
             items.push(item);
-            actions.push(Action::Fence(boundary.clone(), fence.requires.clone()));
+            let (boundary, requires) = (boundary.clone(), fence.requires.clone());
+            actions.push(Action::Fence { boundary, requires, via, copies: fence.copies });
         }
         limits::transaction(bytes)?;
         Ok(Transaction { append_id, actions, items })
     }
+}
+
+/// The fences with copies that an append updates, as far as the types declare it.
+pub(crate) fn announced(effect: &Effect) -> impl Iterator<Item = &BoundaryId> {
+    let fences = effect.fences.iter();
+    let updated = fences.filter(|(_, fence)| fence.copies > 0 && !fence.adds.is_empty());
+    updated.map(|(boundary, _)| boundary)
 }
 
 fn put_new(table: &str, item: Item) -> TransactWriteItem {
@@ -179,11 +231,12 @@ struct Terms {
     conditions: Vec<String>,
     sets: Vec<String>,
     adds: Vec<String>,
+    removes: Vec<&'static str>,
 }
 
 /// The conditions and changes of a fence for an append. `first` is the time of the append's first event, and `last`
 /// the time of the last event that the fence counts.
-fn terms(fence: &FenceEffect, first: u64, last: u64) -> Terms {
+fn terms(fence: &FenceEffect, via: Via, [first, last]: [u64; 2]) -> Terms {
     let mut terms = Terms::default();
     let types: BTreeSet<_> = fence.requires.keys().chain(fence.adds.keys()).collect();
     for (n, event_type) in types.into_iter().enumerate() {
@@ -209,19 +262,42 @@ fn terms(fence: &FenceEffect, first: u64, last: u64) -> Terms {
         terms.conditions.push(guard.to_owned());
         terms.values.insert(":first".to_owned(), number(first));
     }
+    let mut name = |alias: &str, name: &str| terms.names.insert(alias.to_owned(), name.to_owned());
+    match via {
+        Via::Fence if fence.adds.is_empty() => {}
+        Via::Fence => {
+            name("#announced", ANNOUNCED);
+            terms.conditions.push("attribute_not_exists(#announced)".to_owned());
+        }
+        Via::Announced(announced) => {
+            name("#announced", ANNOUNCED);
+            name("#announcer", ANNOUNCER);
+            name("#since", SINCE);
+            terms.conditions.push("#announced = :announced".to_owned());
+            terms.values.insert(":announced".to_owned(), number(announced));
+            terms.removes.extend(["#announcer", "#since"]);
+        }
+        Via::Copy(_) => {
+            name("#open", OPEN);
+            terms.conditions.push("attribute_exists(#open)".to_owned());
+        }
+    }
     terms
 }
 
 /// The action and its size in bytes: an Update if events are filed under the fence, otherwise a `ConditionCheck`.
 fn fence_action(
     fence: &FenceEffect,
+    via: Via,
     table: &str,
     boundary: &BoundaryId,
-    first: u64,
-    last: u64,
+    times: [u64; 2],
 ) -> (TransactWriteItem, usize) {
-    let Terms { names, values, conditions, sets, adds } = terms(fence, first, last);
-    let key = fence_key(boundary);
+    let Terms { names, values, conditions, sets, adds, removes } = terms(fence, via, times);
+    let key = match via {
+        Via::Copy(copy) => copy_key(boundary, copy),
+        Via::Fence | Via::Announced(_) => fence_key(boundary),
+    };
     let bytes = item_bytes(&key) + item_bytes(&values);
     let bytes = bytes + names.values().map(String::len).sum::<usize>();
     let condition = conditions.join(" AND ");
@@ -240,7 +316,9 @@ fn fence_action(
         let check = check.expect("table, key and condition are set");
         return (action.condition_check(check).build(), bytes);
     }
-    let update = format!("SET {} ADD {}", sets.join(", "), adds.join(", "));
+    let removes = removes.join(", ");
+    let removes = if removes.is_empty() { removes } else { format!(" REMOVE {removes}") };
+    let update = format!("SET {} ADD {}{removes}", sets.join(", "), adds.join(", "));
     // It names at most as many types as an append has actions, far below the limit of an expression.
     let update = Update::builder()
         .table_name(table)

@@ -78,9 +78,10 @@ use ringfence_core::{
 };
 
 use crate::compare::{Difference, Fence, Found, Unfiled};
+use crate::copied::Copied;
 use crate::fence::{FENCE_ID, read_free};
 use crate::gaps::{Slots, gaps};
-use crate::item::{ID, event_type, name, place_of, unloaded};
+use crate::item::{ID, POSITION, event_type, name, place_of, unloaded, whole};
 use crate::log::DcbLog;
 use crate::mend::mend;
 use crate::read::decode_named;
@@ -124,18 +125,25 @@ struct Check<'a> {
     unfiled: Unfiled,
     /// The slots that the survey found.
     slots: Slots,
+    /// The copies that the survey found.
+    copied: Copied,
 }
 
 impl<'a> Check<'a> {
     fn new(log: &'a DcbLog, options: &'a VerifyOptions<'a>, repair: bool) -> Self {
         let (report, unfiled, slots) = (DcbReport::default(), Unfiled::default(), Slots::default());
-        Self { log, options, repair, report, unfiled, slots }
+        Self { log, options, repair, report, unfiled, slots, copied: Copied::default() }
     }
 
     async fn run(mut self) -> Result<DcbReport, LogError> {
         for pass in 0..self.options.passes.max(1) {
             let suspects = self.survey(pass).await?;
+            let suspect = suspects.keys().cloned().collect();
             self.examine(suspects).await?;
+            let copied = std::mem::take(&mut self.copied);
+            let [differ, mended] = copied.examine(self.log, self.repair, &suspect).await?;
+            self.report.differences.extend(differ);
+            self.report.mended.extend(mended);
             let torn = std::mem::take(&mut self.slots).torn();
             self.report.gaps.extend(gaps(self.log, self.options, torn).await?);
         }
@@ -236,11 +244,15 @@ impl<'a> Check<'a> {
             let id = item.get(ID).and_then(|id| id.as_s().ok());
             let Some(id) = id.and_then(|id| id.strip_prefix(FENCE_ID)) else { continue };
             let boundary = BoundaryId::stored(id);
-            if self.is_due(&boundary, pass) {
-                fences.insert(boundary, Fence::of(Some(&item)));
+            if !self.is_due(&boundary, pass) {
+                continue;
+            }
+            if whole(&item, POSITION) == Some(0) {
+                fences.insert(boundary.clone(), Fence::of(Some(&item)));
                 self.report.fences += 1;
                 (self.options.progress)(VerifyStage::Fences, self.report.fences);
             }
+            self.copied.add(self.log, &boundary, item);
         }
         Ok(fences)
     }
@@ -264,6 +276,10 @@ impl<'a> Check<'a> {
             }
             let Some(filed) = self.file(&item) else { continue };
             count(&mut found, before, &filed, |boundary| self.is_due(boundary, pass));
+            let partition = &filed.filing.partition;
+            if filed.filing.fences.contains(partition) && self.is_due(partition, pass) {
+                self.copied.want(partition, filed.copies);
+            }
             events += 1;
             (self.options.progress)(VerifyStage::Events, events);
             if !is_followed(filed.at, now_ms) && self.report.ahead.len() < DcbReport::BROKEN_MAX {
@@ -314,6 +330,8 @@ struct Filed {
     event_type: Name,
     at: u64,
     filing: Filing,
+    /// How many copies its type declares for the fence of its partition.
+    copies: u16,
     /// Whether its payload can be read.
     is_whole: bool,
 }
@@ -322,11 +340,13 @@ impl Filed {
     fn new(catalog: &Catalog, item: Item, is_whole: bool) -> Result<Self, LogError> {
         let event = decode_named(catalog, item)?;
         let schema = catalog.schema(&event.event_type);
-        let event_type = schema.ok_or(FilingError::UnknownType(event.event_type))?.name.clone();
+        let schema = schema.ok_or(FilingError::UnknownType(event.event_type))?;
+        let (event_type, copies) =
+            (schema.name.clone(), if schema.fenced { schema.copies } else { 0 });
         let at = event.at;
         let event = NewEvent { event_type, tags: event.tags, data: event.data };
         let filing = catalog.filing(&event)?;
-        Ok(Self { event_type: event.event_type, at, filing, is_whole })
+        Ok(Self { event_type: event.event_type, at, filing, copies, is_whole })
     }
 }
 

@@ -34,6 +34,7 @@
 //! | `read_as_composite` | decisions read it by its whole set of tags |
 //! | `read_by_type` | decisions read it by its type alone |
 //! | `fenced` | a fence of its partition counts it: a decision that reads only such types of a partition, and writes to others, has no conflict with the partition's other events |
+//! | `fenced, copies = 16` | this fence has copies, and each decision that depends on it checks one of them: for a fence that more than ten decisions a second check |
 //! | `separator = '~'` | joins the values of a composite partition, in place of `/` |
 //! | `version = 3` | its payload has changed twice; `#[upcast(1 = f, 2 = g)]` names the functions that convert a payload from one version to the next |
 //! | `retired` | slices can read it and not write it |
@@ -43,7 +44,7 @@
 //! first release of a version has it, so it can be rolled back.
 //!
 //! Each event of a `fenced` type costs the update of a fence, in a transaction. Use it for rare events on which many
-//! decisions elsewhere depend, such as an event that a product is sold.
+//! decisions elsewhere depend, such as an event that a product is sold. With `copies` it costs a write for each copy.
 //!
 //! In [`Reads`], a variant marked `#[reads(also = "OrderSubmitted")]` reads that type as well; use it for a renamed
 //! type. A field marked `#[time]` takes the time at which the event was recorded, in milliseconds since 1970. A

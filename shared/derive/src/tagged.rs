@@ -3,8 +3,8 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{
-    Attribute, Data, DeriveInput, Expr, ExprLit, Ident, Lit, LitChar, Meta, MetaNameValue, Result,
-    Variant,
+    Attribute, Data, DeriveInput, Expr, ExprLit, Ident, Lit, LitChar, LitInt, Meta, MetaNameValue,
+    Result, Variant,
 };
 
 use crate::evolved::Evolved;
@@ -16,6 +16,7 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
     let mut read_as_composite = false;
     let mut read_by_type = false;
     let mut fenced = false;
+    let mut copies: Option<LitInt> = None;
     let mut evolved = Evolved::parse(&input.attrs)?;
     for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("event")) {
         attribute.parse_nested_meta(|meta| {
@@ -25,6 +26,12 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
                 read_by_type = true;
             } else if meta.path.is_ident("fenced") {
                 fenced = true;
+            } else if meta.path.is_ident("copies") {
+                let literal: LitInt = meta.value()?.parse()?;
+                if !literal.base10_parse().is_ok_and(|copies: u16| (2..=64).contains(&copies)) {
+                    return Err(syn::Error::new(literal.span(), "a fence has 2 to 64 copies"));
+                }
+                copies = Some(literal);
             } else if meta.path.is_ident("separator") {
                 let literal: LitChar = meta.value()?.parse()?;
                 separator = literal.value();
@@ -33,13 +40,20 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
                 }
             } else if !evolved.take(&meta)? {
                 return Err(meta.error(
-                    "expected `read_as_composite`, `read_by_type`, `fenced`, `separator = '…'`, `version = …`, \
-                     `retired` or `stored_as = \"…\"`",
+                    "expected `read_as_composite`, `read_by_type`, `fenced`, `copies = …`, `separator = '…'`, \
+                     `version = …`, `retired` or `stored_as = \"…\"`",
                 ));
             }
             Ok(())
         })?;
     }
+    if let Some(copies) = copies.as_ref().filter(|_| !fenced) {
+        return Err(syn::Error::new(
+            copies.span(),
+            "only a fence has copies: write `fenced, copies = …`",
+        ));
+    }
+    let copies = copies.map_or(quote!(0), |copies| quote!(#copies));
     let name = input.ident;
     let Data::Struct(data) = input.data else {
         return Err(syn::Error::new(name.span(), "an event type is a struct"));
@@ -98,6 +112,7 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
                 read_as_composite: #read_as_composite,
                 read_by_type: #read_by_type,
                 fenced: #fenced,
+                copies: #copies,
                 upcasts: <Self as ::ringfence::__private::Event>::UPCASTS,
                 write: #write,
                 retired: #retired,

@@ -5,6 +5,7 @@ use std::{env, fs, path::Path, thread};
 
 use ringfence_proof::{
     catalogue::{few, scenarios},
+    copies,
     environment::{Answers, ENVIRONMENTS, FUSED, SUBSETS},
     feed,
     mutants::{self, MUTANTS, Mutant},
@@ -34,6 +35,15 @@ fn nothing_breaks_within_small_bounds() {
 fn the_feed_brings_each_event_once_and_in_order() {
     // Scenarios in which every mutant is caught. `cargo proof feed` explores larger ones.
     let (states, broken) = feed::explore_all(&feed::Scenario::SMALL, feed::Rules::FEED);
+    println!("{states} states");
+    assert_eq!(broken, None, "{}", broken.as_deref().unwrap_or_default());
+}
+
+#[test]
+fn a_check_of_a_copy_misses_no_event_and_no_copy_stays_wrong() {
+    // `cargo proof copies` explores larger scenarios.
+    let (states, broken) =
+        copies::explore_all(&copies::Scenario::SMALL, copies::Rules::COPIES, &Property::ALL);
     println!("{states} states");
     assert_eq!(broken, None, "{}", broken.as_deref().unwrap_or_default());
 }
@@ -79,13 +89,17 @@ fn the_file_of_traces_has_the_shortest_one_of_every_mutant() {
         true => 0,
         false => mutants::documented(mutant, &file).unwrap_or(0),
     };
-    let (of_append, of_feed) = thread::scope(|scope| {
-        let of_feed = scope.spawn(feed::report);
-        (mutants::report(first), of_feed.join().unwrap())
+    let (of_append, of_copies, of_feed) = thread::scope(|scope| {
+        let others = scope.spawn(|| (copies::report(), feed::report()));
+        let of_append = mutants::report(first);
+        let (of_copies, of_feed) = others.join().unwrap();
+        (of_append, of_copies, of_feed)
     });
     let head = "The shortest trace of each mutant. no-lost-update.md explains the words.\n\
                 `UPDATE=1 cargo test --test model` writes this file.";
-    let report = format!("{head}\n\n== The append\n\n{of_append}== The feed\n\n{of_feed}");
+    let report = format!(
+        "{head}\n\n== The append\n\n{of_append}== Copies of a fence\n\n{of_copies}== The feed\n\n{of_feed}"
+    );
     let report = format!("{}\n", report.trim_end());
     assert!(!report.contains("Not caught"), "{report}");
     if updates {

@@ -48,6 +48,17 @@ pub struct Load {
     pub appends: u64,
     /// Whether the types that the orders read are declared `fenced`.
     pub fenced: bool,
+    /// How many copies this fence has.
+    pub copies: u16,
+    /// Changes a second of what the orders read.
+    pub changes: u64,
+}
+
+impl Load {
+    /// Nothing but so many orders a second.
+    pub const fn orders(orders: u64) -> Self {
+        Self { orders, appends: 0, fenced: false, copies: 0, changes: 0 }
+    }
 }
 
 /// The results of commands of one kind.
@@ -150,7 +161,8 @@ impl Director for Busy {
         let (random, held) = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.clock.now_ms();
         held.retain(|_, until| *until > now);
-        let takes = takes(random, usual(operation));
+        let usual = usual(operation);
+        let takes = takes(random, usual);
         let delay = Fault::Delay(Duration::from_millis(takes));
         let actions: Vec<String> = match request["TransactItems"].as_array() {
             Some(actions) => actions.iter().filter_map(item_of).collect(),
@@ -166,8 +178,8 @@ impl Director for Busy {
                 ];
             }
             held.extend(actions.into_iter().map(|item| (item, now + takes)));
-        } else if operation == "PutItem" {
-            let item = &request["Item"];
+        } else if usual == PUT_MS {
+            let item = &request[if operation == "PutItem" { "Item" } else { "Key" }];
             let item = format!("{}/{}", item["id"]["S"], item["position"]["N"]);
             if held.contains_key(&item) {
                 return vec![delay, Fault::error("TransactionConflictException")];
@@ -179,14 +191,14 @@ impl Director for Busy {
     fn carried_out(&self, _operation: &str, _request: &Value, _status: u16) {}
 }
 
-/// Simulates the load on one product after the other, for so many seconds each. Returns the results of the orders and
-/// of the appends.
+/// Simulates the load on one product after the other, for so many seconds each. Returns the results of the orders, of
+/// the appends and of the changes.
 #[must_use]
-pub fn simulate(load: Load, products: u64, seconds: u64, seed: u64) -> [Ends; 2] {
+pub fn simulate(load: Load, products: u64, seconds: u64, seed: u64) -> [Ends; 3] {
     let schemas = [ProductAdded::SCHEMA, ProductStocked::SCHEMA, OrderPlaced::SCHEMA];
     let schemas = schemas.map(|schema| {
         let fenced = schema.fenced && load.fenced;
-        EventSchema { fenced, ..schema }
+        EventSchema { fenced, copies: load.copies, ..schema }
     });
     let catalog = Catalog::new(Market::NAME, schemas).expect("free of contradictions");
     paused(seed).block_on(async {
@@ -199,7 +211,7 @@ pub fn simulate(load: Load, products: u64, seconds: u64, seed: u64) -> [Ends; 2]
             .client_of(Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body)));
         let log = || DcbLog::new(client.clone(), TABLE, catalog.clone(), clock.clone());
         let mut random = Random::new(&[seed, 2]);
-        let mut all = [Ends::default(), Ends::default()];
+        let mut all = [Ends::default(), Ends::default(), Ends::default()];
         for product in 0..products {
             let product_id: ProductId = ringfence_core::kit::id(&format!("p{product}"));
             let add = AddProduct { product_id: product_id.clone() };
@@ -216,9 +228,15 @@ pub fn simulate(load: Load, products: u64, seconds: u64, seed: u64) -> [Ends; 2]
                 let append = StockProduct { product_id: product_id.clone() };
                 after(start, run(log(), &catalog, append))
             });
-            let (orders, appends) =
-                futures::join!(join_all(orders), join_all(appends.collect::<Vec<_>>()));
-            for (all, ends) in all.iter_mut().zip([orders, appends]) {
+            let appends: Vec<_> = appends.collect();
+            let changes = arrivals(&mut random, load.changes, seconds).into_iter().map(|start| {
+                let change = AddProduct { product_id: product_id.clone() };
+                after(start, run(log(), &catalog, change))
+            });
+            let changes: Vec<_> = changes.collect();
+            let (orders, appends, changes) =
+                futures::join!(join_all(orders), join_all(appends), join_all(changes));
+            for (all, ends) in all.iter_mut().zip([orders, appends, changes]) {
                 all.extend(Ends::of(ends));
             }
             wire.forget();
@@ -263,14 +281,16 @@ async fn run<S: Slice>(log: DcbLog, catalog: &Catalog, command: S) -> (Option<u3
 /// More gave up, or there was no contention.
 pub fn check(products: u64, seconds: u64) -> Result<String, String> {
     let simulated = |load| move || simulate(load, products, seconds, 1);
-    let orders = |fenced| Load { orders: 10, appends: 40, fenced };
-    let ([_, appends], [by_slot, _], [fenced, _]) = thread::scope(|scope| {
-        let alone = scope.spawn(simulated(Load { orders: 0, appends: 20, fenced: false }));
-        let fenced = scope.spawn(simulated(orders(true)));
-        let by_slot = simulated(orders(false))();
-        let of = |thread: thread::ScopedJoinHandle<'_, _>| thread.join().expect("no panic");
-        (of(alone), by_slot, of(fenced))
-    });
+    let orders = |fenced| Load { appends: 40, fenced, ..Load::orders(10) };
+    let ([_, appends, _], [by_slot, ..], [fenced, ..], [copied, _, changes]) =
+        thread::scope(|scope| {
+            let alone = scope.spawn(simulated(Load { appends: 20, ..Load::orders(0) }));
+            let fenced = scope.spawn(simulated(orders(true)));
+            let copied = scope.spawn(simulated(COPIED));
+            let by_slot = simulated(orders(false))();
+            let of = |thread: thread::ScopedJoinHandle<'_, _>| thread.join().expect("no panic");
+            (of(alone), by_slot, of(fenced), of(copied))
+        });
     // If all committed at once, there was no contention.
     let is_right = [
         (appends.gave_up() * 1_000 < appends.commands(), "20 commands a second on a boundary"),
@@ -281,15 +301,45 @@ pub fn check(products: u64, seconds: u64) -> Result<String, String> {
             "10 orders beside 40 events, all at once",
         ),
         ((fenced.gave_up(), fenced.at_once()) == (0, fenced.commands()), "10 fenced orders"),
+        ((copied.gave_up(), changes.gave_up()) == (0, 0), "50 orders on copies, and a change"),
+        (copied.p99_ms().max(changes.p99_ms()) <= 300, "50 orders on copies, within 300 ms"),
     ];
-    let counts = [appends, by_slot, fenced].map(|ends| {
-        format!("{} of {} gave up, {} at once", ends.gave_up(), ends.commands(), ends.at_once())
+    let counts = [appends, by_slot, fenced, copied, changes].map(|ends| {
+        let (gave_up, all, at_once) = (ends.gave_up(), ends.commands(), ends.at_once());
+        format!("{gave_up} of {all} gave up, {at_once} at once, p99 {} ms", ends.p99_ms())
     });
     let counts = counts.join("; ");
     match is_right.into_iter().find(|(is_right, _)| !is_right) {
         None => Ok(counts),
         Some((_, load)) => Err(format!("{load}: {counts}")),
     }
+}
+
+/// Orders that check a fence with copies, and changes that announce themselves.
+const COPIED: Load = Load { fenced: true, copies: 16, changes: 1, ..Load::orders(50) };
+
+/// The table of docs/limits.md: orders on one fenced product that changes every second, by the fence's copies.
+#[must_use]
+pub fn of_copies(products: u64) -> String {
+    let orders = [20, 50, 100, 200];
+    let of = |ends: &Ends| {
+        let gave_up = 100.0 * ends.gave_up() as f64 / ends.commands() as f64;
+        let gave_up = if gave_up > 0.0 { format!(", {gave_up:.1} %") } else { String::new() };
+        format!("{}{gave_up}", ends.p99_ms())
+    };
+    let cell = |orders, copies| {
+        let load = Load { orders, copies, ..COPIED };
+        let [orders, _, changes] = simulate(load, products, TURN_SECONDS, 1);
+        format!(" {} · {} |", of(&orders), of(&changes))
+    };
+    let row = |orders: u64| {
+        thread::scope(|scope| {
+            let cells = [0, 4, 16, 32].map(|copies| scope.spawn(move || cell(orders, copies)));
+            let cells = cells.map(|cell| cell.join().expect("no simulation panics"));
+            format!("| {orders} |{}\n", cells.concat())
+        })
+    };
+    orders.map(row).concat()
 }
 
 /// Orders a second, in the curves of the picture.
@@ -310,13 +360,14 @@ pub struct Curve {
 pub fn curves(products: u64, orders: &[u64]) -> Vec<Curve> {
     let checked = |orders, fenced| {
         move |appends| {
-            let [orders, _] = simulate(Load { orders, appends, fenced }, products, TURN_SECONDS, 1);
+            let load = Load { appends, fenced, ..Load::orders(orders) };
+            let [orders, ..] = simulate(load, products, TURN_SECONDS, 1);
             orders
         }
     };
     let alone = move |appends| {
-        let [_, appends] =
-            simulate(Load { orders: 0, appends, fenced: false }, products, TURN_SECONDS, 1);
+        let load = Load { appends, ..Load::orders(0) };
+        let [_, appends, _] = simulate(load, products, TURN_SECONDS, 1);
         appends
     };
     thread::scope(|scope| {

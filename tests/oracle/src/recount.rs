@@ -36,10 +36,27 @@ pub(crate) fn check(
     let text = |item: &Value, name: &str| item[name]["S"].as_str().unwrap_or_default().to_owned();
 
     let fences = items.iter().filter(|item| item.get("head").is_some());
-    let found: BTreeMap<_, _> = fences.map(|item| (text(item, "id"), item.clone())).collect();
+    let counted = |item: &Value| {
+        let mut item = item.clone();
+        let of_copies = ["announced", "announcer", "since", "copies"];
+        of_copies.iter().for_each(|name| drop(item.as_object_mut().map(|it| it.remove(*name))));
+        item
+    };
+    let found: BTreeMap<_, _> = fences.map(|item| (text(item, "id"), counted(item))).collect();
     let expected = fences_from(catalog, events);
     if found != expected {
         return Err(format!("fences {found:#?}, recomputed {expected:#?}"));
+    }
+    // A dead writer may have left a copy that counts more.
+    for copy in items.iter().filter(|item| item.get("open").is_some()) {
+        let fence = found.get(&text(copy, "id")).and_then(Value::as_object);
+        let is_less = fence.into_iter().flatten().any(|(name, count)| {
+            let number = |value: &Value| value["N"].as_str().and_then(|n| n.parse::<u64>().ok());
+            name.starts_with("cnt#") && number(&copy[&**name]) < number(count)
+        });
+        if is_less {
+            return Err(format!("{copy:#?} counts less than the fence, {fence:#?}"));
+        }
     }
 
     let copies = items.iter().filter(|item| item.get("indexOf").is_some());

@@ -46,6 +46,7 @@ fn schema<const N: usize>(name: &'static str, tags: [TagSchema; N]) -> EventSche
         read_as_composite: false,
         read_by_type: false,
         fenced: false,
+        copies: 0,
         upcasts: Upcasts::NONE,
         write: None,
         retired: false,

@@ -44,8 +44,8 @@ const SECONDS: u64 = 60;
 const EVENTS: u64 = 2_000;
 /// Shards of the logs' streams, and events of each partition.
 const SHARDS: [(usize, u64); 5] = [(1, 1), (4, 1), (16, 1), (48, 1), (16, 4)];
-/// Orders a second that check one product.
-const ORDERS: [u64; 2] = [20, 50];
+/// Orders a second that check one product, and the copies of its fence.
+const ORDERS: [(u64, u16); 5] = [(20, 0), (50, 0), (50, 16), (100, 32), (200, 32)];
 
 /// A measured part.
 pub struct Measured {
@@ -283,17 +283,17 @@ fn react() -> Measured {
     })
 }
 
-/// Measures orders that check one product.
-fn contend(orders: u64) -> Measured {
-    let load = Load { orders, appends: 1, fenced: true };
-    let [ends, _] = contention::simulate(load, 2, contention::TURN_SECONDS, 1);
+/// Measures orders that check one product, which changes every second, whose fence has so many copies.
+fn contend(orders: u64, copies: u16) -> Measured {
+    let load = Load { fenced: true, copies, changes: 1, ..Load::orders(orders) };
+    let [checks, _, changes] = contention::simulate(load, 2, contention::TURN_SECONDS, 1);
+    let of = |ends: &contention::Ends| {
+        let gave_up = 100.0 * ends.gave_up() as f64 / ends.commands() as f64;
+        format!("99 of 100 within {} ms, {gave_up:.1} % give up", ends.p99_ms())
+    };
     Measured {
-        what: format!("{orders} orders that check one product"),
-        found: format!(
-            "99 of 100 end within {} ms, {:.1} % give up",
-            ends.p99_ms(),
-            100.0 * ends.gave_up() as f64 / ends.commands() as f64
-        ),
+        what: format!("{orders} orders that check one product with {copies} copies of its fence"),
+        found: format!("orders {}; changes {}", of(&checks), of(&changes)),
     }
 }
 
@@ -302,7 +302,7 @@ pub fn all(done: impl Fn(Measured)) {
     thread::scope(|scope| {
         let indexes = SHARDS.map(|(shards, each)| scope.spawn(move || index(shards, each)));
         let parts = [rows, publish, react].map(|part| scope.spawn(part));
-        let meetings = ORDERS.map(|orders| scope.spawn(move || contend(orders)));
+        let meetings = ORDERS.map(|(orders, copies)| scope.spawn(move || contend(orders, copies)));
         for part in indexes.into_iter().chain(parts).chain(meetings) {
             done(part.join().expect("no simulation panics"));
         }

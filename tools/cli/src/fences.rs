@@ -178,6 +178,7 @@ fn difference(differs: &Difference) -> Value {
         FenceDefect::Head { says, found } => {
             json!({ "wrong": "head", "says": says, "found": found })
         }
+        FenceDefect::Copies { copies } => json!({ "wrong": "copies", "copies": copies }),
         FenceDefect::Undecided => json!({ "wrong": "undecided" }),
     });
     json!({ "boundary": differs.boundary.as_str(), "wrong": wrong.collect::<Value>() })

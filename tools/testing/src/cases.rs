@@ -50,7 +50,8 @@ pub async fn check_cases<M: Members>() {
     // The function that feeds ordered automations sends all their requests, and the requests of every reader of lanes.
     let mut in_order = Requests::new();
     for (slice, requests) in cases.on_dynamo {
-        let requests = requests.await;
+        let mut requests = requests.await;
+        requests.extend(announcements(&requests));
         if is_ordered(stack, slice) {
             in_order.extend(requests.iter().cloned());
             let lanes = requests_of_lanes(&template, slice, false, true).await.into_iter();
@@ -83,6 +84,27 @@ pub async fn check_cases<M: Members>() {
         check_none(&differences_of_template(stack, Some(&grants)));
     }
     check_requests(Current::of::<M>().template(), &asked);
+}
+
+/// The requests of announced appends. Another build may declare copies of any fence that these requests update, so an
+/// append to it must be able to announce itself. A check of a copy levels all of them after a writer has died.
+fn announcements(requests: &Requests) -> Requests {
+    let actions = requests.iter().filter_map(|(_, request)| request["TransactItems"].as_array());
+    let is_fence = |action: &&Value| {
+        action["Key"]["id"]["S"].as_str().is_some_and(|id| id.starts_with("fence#"))
+    };
+    let fence = |action: &Value| {
+        let check = action.get("ConditionCheck");
+        let copy = check.filter(|check| check["Key"]["position"]["N"] != "0");
+        action.get("Update").or(copy).filter(is_fence).cloned()
+    };
+    let announced = actions.flatten().filter_map(fence).flat_map(|fence| {
+        let (table, key) = (&fence["TableName"], &fence["Key"]);
+        let of_key = json!({ "TableName": table, "Key": key });
+        let put = json!({ "TableName": table, "Item": key });
+        [("GetItem", of_key.clone()), ("UpdateItem", of_key), ("PutItem", put)]
+    });
+    announced.map(|(operation, request)| (operation.to_owned(), request)).collect()
 }
 
 fn is_ordered(stack: &Stack, name: &str) -> bool {

@@ -100,7 +100,7 @@ async fn a_write_is_sent_again_until_a_refusal_judges_the_send_whose_answer_was_
             sends += 1;
             ready(failures.pop().map_or(Ok("committed"), Err))
         };
-        let ended = Retry::default().attempts_max(3).judged("writing", send, judge).await;
+        let ended = Retry::default().attempts_max(3).write().judged("writing", send, judge).await;
         (ended, sends, all)
     };
     assert!(matches!(ended(vec![lost()]).await, (Ok("committed"), 2, 1)));

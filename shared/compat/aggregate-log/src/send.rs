@@ -45,7 +45,7 @@ impl AggregateTable {
                 None => Judged::Failed(failure),
             })
         };
-        self.retry.judged("pushing events", send, judge).await
+        self.retry.write().judged("pushing events", send, judge).await
     }
 }
 

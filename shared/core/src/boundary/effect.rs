@@ -40,6 +40,8 @@ pub struct FenceEffect {
     pub requires: Counts,
     /// The number of events of each type that are filed there.
     pub adds: Counts,
+    /// How many copies the types declare, if it is the fence of a partition.
+    pub copies: u16,
 }
 
 impl Effect {
@@ -126,9 +128,14 @@ impl Effect {
             for boundary in &filing.fences {
                 let fence = effect.fences.entry(boundary.clone()).or_default();
                 *fence.adds.entry(event.event_type.clone().into()).or_default() += 1;
+                if *boundary == filing.partition {
+                    fence.copies = fence.copies.max(copies(catalog, &event.event_type));
+                }
             }
         }
-        seen.into_iter().flat_map(Seen::iter).for_each(|(id, extent)| effect.require(id, extent));
+        for (id, extent) in seen.into_iter().flat_map(Seen::iter) {
+            effect.require(catalog, id, extent);
+        }
         let items: usize = effect.events.iter().map(|(_, filing)| 1 + filing.items.len()).sum();
         limits::actions(items + marks + effect.checks.len() + effect.fences.len())?;
         for (boundary, fence) in &effect.fences {
@@ -149,13 +156,16 @@ impl Effect {
     }
 
     /// Adds the condition on one boundary that was read.
-    fn require(&mut self, boundary: &BoundaryId, extent: &Extent) {
+    fn require(&mut self, catalog: &Catalog, boundary: &BoundaryId, extent: &Extent) {
         let target = self.targets.get_mut(boundary);
         match (extent, target) {
             (Extent::Prefix(prefix), Some(target)) => target.seen = Some(prefix.slot),
             (Extent::Prefix(prefix), None) => match &prefix.fenced {
                 Some(counts) => {
-                    self.fences.entry(boundary.clone()).or_default().requires = counts.clone()
+                    let fence = self.fences.entry(boundary.clone()).or_default();
+                    fence.requires = counts.clone();
+                    fence.copies =
+                        counts.keys().map(|name| copies(catalog, name)).max().unwrap_or(0);
                 }
                 None => drop(self.checks.insert(boundary.clone(), prefix.slot)),
             },
@@ -189,4 +199,9 @@ impl Effect {
         let after = lasts.map(|(_, at)| at).chain(led).max().map_or(0, |at| at.saturating_add(1));
         now_ms.max(after)
     }
+}
+
+/// How many copies a type declares for the fence of its partition.
+fn copies(catalog: &Catalog, event_type: &str) -> u16 {
+    catalog.schema(event_type).filter(|schema| schema.fenced).map_or(0, |schema| schema.copies)
 }

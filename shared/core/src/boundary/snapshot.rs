@@ -149,6 +149,7 @@ mod tests {
                 read_as_composite: false,
                 read_by_type: false,
                 fenced: false,
+                copies: 0,
                 upcasts: Upcasts(upcasts),
                 write: None,
                 retired: false,

@@ -136,6 +136,7 @@ mod tests {
             read_as_composite: false,
             read_by_type: false,
             fenced: false,
+            copies: 0,
             upcasts: Upcasts(&[upcast]),
             write: Some(WrittenVersion { number: 1, downcast }),
             retired: false,

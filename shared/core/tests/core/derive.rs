@@ -41,9 +41,10 @@ fn the_marks_of_an_event_type_are_in_its_schema() {
         (schema.read_as_composite, schema.read_by_type, schema.fenced, schema.separator)
     };
     #[derive(ringfence_core::Event)]
-    #[event(read_by_type, fenced, separator = '~')]
+    #[event(read_by_type, fenced, copies = 16, separator = '~')]
     struct Marked {}
     assert_eq!(marks(Marked::SCHEMA), (false, true, true, '~'));
+    assert_eq!((Marked::SCHEMA.copies, Closed::SCHEMA.copies), (16, 0));
     assert_eq!(marks(Rated::SCHEMA), (true, false, false, '/'));
     assert_eq!(marks(Closed::SCHEMA), (false, false, true, '/'));
     assert_eq!(marks(Opened::SCHEMA), (false, false, false, '/'));

@@ -44,7 +44,7 @@ fn fence(requires: &[(&'static str, u64)], adds: &[(&'static str, u64)]) -> Fenc
     let counts = |of: &[(&'static str, u64)]| {
         of.iter().map(|(event_type, count)| ((*event_type).into(), *count)).collect()
     };
-    FenceEffect { requires: counts(requires), adds: counts(adds) }
+    FenceEffect { requires: counts(requires), adds: counts(adds), copies: 0 }
 }
 
 #[test]

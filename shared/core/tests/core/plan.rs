@@ -236,6 +236,28 @@ fn a_type_has_one_schema_in_a_stack() {
 }
 
 #[test]
+fn types_of_one_fence_declare_the_same_copies() {
+    let of = |name: &'static str, fenced, copies| {
+        let name = name.into();
+        ringfence_core::EventSchema { name, fenced, copies, ..Booked::SCHEMA }
+    };
+    let rooms = |schemas| Catalog::new("rooms", schemas).map(drop);
+    let (event_type, other) = ("B".into(), "A".into());
+    let error = CatalogError::CopiesDiffer { event_type, other, copies: [0, 16] };
+    assert_eq!(rooms([of("A", true, 16), of("B", true, 0)]), Err(error));
+    assert_eq!(rooms([of("A", true, 16), of("B", true, 16)]), Ok(()));
+    assert_eq!(rooms([of("A", true, 16), of("B", false, 0)]), Ok(()));
+    let mut elsewhere = of("B", true, 0);
+    elsewhere
+        .tags
+        .to_mut()
+        .iter_mut()
+        .filter(|tag| tag.partition)
+        .for_each(|tag| tag.key = "room".into());
+    assert_eq!(rooms([of("A", true, 16), elsewhere]), Ok(()));
+}
+
+#[test]
 fn a_slice_that_disagrees_with_its_catalog_does_not_start() {
     assert_eq!(ringfence_core::check::<Book>(&catalog().unwrap()), Ok(()));
     let mut changed = Booked::SCHEMA;

@@ -112,6 +112,18 @@ mod unknown_event_option {
     struct Placed {}
 }
 
+mod copies_of_no_fence {
+    #[derive(ringfence::Event)]
+    #[event(copies = 16)]
+    struct Priced {}
+}
+
+mod one_copy {
+    #[derive(ringfence::Event)]
+    #[event(fenced, copies = 1)]
+    struct Priced {}
+}
+
 mod unknown_tag_option {
     #[derive(ringfence::Command)]
     struct Place {

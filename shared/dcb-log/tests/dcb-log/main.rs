@@ -5,6 +5,7 @@ extern crate ringfence_core as ringfence; // the derive macros name it so
 mod both;
 mod broken;
 mod claims;
+mod copies;
 mod costs;
 mod declared;
 mod examples;

@@ -15,11 +15,12 @@ use ringfence_oracle::{
     Schedule, contention, each, import, names, picture, queries, run, soak, throughput,
 };
 use ringfence_proof::environment::ENVIRONMENTS;
-use ringfence_proof::feed;
 use ringfence_proof::mutants::{MUTANTS, break_no_safety, hunt, section};
+use ringfence_proof::property::Property;
 use ringfence_proof::protocol::Protocol;
 use ringfence_proof::repair::{Rules, Scenario, explore_all};
 use ringfence_proof::runs::{self, full_runs};
+use ringfence_proof::{copies, feed};
 
 /// The number of schedules without an argument.
 const SCHEDULES: u64 = 10_000;
@@ -31,6 +32,9 @@ const IMPORTED: u64 = 10;
 const TRACES: &str = include_str!("../../../../docs/no-lost-update-traces.txt");
 /// The runs of the model.
 const RUNS: &str = include_str!("../../../../docs/no-lost-update-runs.txt");
+/// The table of orders by the copies of a fence, and how many products each of its figures is of.
+const LIMITS: &str = include_str!("../../../../docs/limits.md");
+const COPIED_PRODUCTS: u64 = 4;
 /// The picture of contention in docs/limits.md.
 const PICTURE: &str = "docs/pictures/contention.svg";
 /// Tests that go further in a proof: how cargo selects them, and a part of their names.
@@ -49,8 +53,8 @@ const TESTS: [(&[&str], &str); 13] = [
     (&["--lib"], "publisher::crashes"),
     (&["--lib"], "project::"),
 ];
-const USAGE: &str = "usage: cargo proof [rules|model|repair|feed|names|queries|schedules|claims|clocks|lanes|queue|dues|\
-     import|meetings|tests|contention|throughput|soak] [how many schedules, or minutes of a soak] [first seed]";
+const USAGE: &str = "usage: cargo proof [rules|model|repair|copies|feed|names|queries|schedules|claims|clocks|lanes|\
+     queue|dues|import|meetings|tests|contention|throughput|soak] [how many schedules, or minutes of a soak] [first seed]";
 
 struct Extent {
     schedules: u64,
@@ -63,6 +67,7 @@ const PARTS: [Part; 18] = [
     ("rules", rules),
     ("model", model),
     ("repair", repair),
+    ("copies", copies),
     ("feed", feed),
     ("names", check_names),
     ("queries", check_queries),
@@ -165,10 +170,18 @@ fn contend(extent: &Extent) -> Result<String, String> {
     let curves: Vec<_> = curves.iter().map(picture::curve).collect();
     let missing = curves.iter().filter(|curve| !drawn.lines().any(|line| line == **curve));
     let missing: Vec<_> = missing.cloned().collect();
-    match missing.is_empty() {
-        true => Ok(format!("{PRODUCTS} products at each point, {} curves", curves.len())),
-        false => Err(format!("{PICTURE} lacks the curves\n{}", missing.join("\n"))),
+    if !missing.is_empty() {
+        return Err(format!("{PICTURE} lacks the curves\n{}", missing.join("\n")));
     }
+    if is_full {
+        let rows = contention::of_copies(COPIED_PRODUCTS);
+        if !LIMITS.contains(&rows) {
+            return Err(format!(
+                "docs/limits.md has other rows for copies of a fence than\n{rows}"
+            ));
+        }
+    }
+    Ok(format!("{PRODUCTS} products at each point, {} curves", curves.len()))
 }
 
 /// Prints what one stack carries in a second.
@@ -272,6 +285,17 @@ fn repair(_extent: &Extent) -> Result<String, String> {
         }
     }
     Ok(format!("{states} states of repairs beside writers"))
+}
+
+/// No check of a copy misses an event, whatever writers and levellings do beside it.
+fn copies(_extent: &Extent) -> Result<String, String> {
+    let explore =
+        |scenarios: &_| copies::explore_all(scenarios, copies::Rules::COPIES, &Property::ALL);
+    let (small, more) = (explore(&copies::Scenario::SMALL), explore(&copies::Scenario::MORE));
+    match small.1.or(more.1) {
+        Some(trace) => Err(trace),
+        None => Ok(format!("{} states of copies beside writers", small.0 + more.0)),
+    }
 }
 
 /// The index gets each event once and in order, whatever indexers do beside each other.

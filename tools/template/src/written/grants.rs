@@ -78,7 +78,7 @@ pub(super) fn all(tables: &BTreeSet<&str>, indexes: &[&str]) -> BTreeSet<Grant> 
     let each = tables.iter().flat_map(|table| {
         let (alone, together): (&[&str], &[&str]) = match *table {
             "EventTable" => {
-                (&["GetItem", "PutItem", "Query"], &["ConditionCheckItem", "UpdateItem"])
+                (&["GetItem", "PutItem", "Query", "UpdateItem"], &["ConditionCheckItem"])
             }
             "AggregateTable" => (&["GetItem", "PutItem", "Query"], &[]),
             _ => (&["GetItem", "PutItem", "Query", "UpdateItem"], &[]),
