@@ -78,10 +78,7 @@ impl Tail {
     }
 
     /// Goes on after a page.
-    pub(crate) fn push(
-        &mut self,
-        page: &Page,
-    ) -> Result<Arc<Reached>, FeedError> {
+    pub(crate) fn push(&mut self, page: &Page) -> Result<Arc<Reached>, FeedError> {
         let (place, end) = (page.start()?, page.end()?);
         let reached = Arc::new(page.progress()?);
         let is_settled = false;
