@@ -143,7 +143,7 @@ impl<'a> Round<'a> {
             self.end.tail.settle(self.turn.settled());
             return Ok(true);
         }
-        let (from, pages_max) = (known.max(s), UNSETTLED_MAX as i32);
+        let (from, pages_max) = (known.max(s), i32::from(UNSETTLED_MAX));
         let pages = self.index().last_pages(from, pages_max, self.retry).await?;
         let is_known = from == known || !pages.is_empty();
         self.go_on_after(pages).await?;

@@ -13,7 +13,7 @@ use crate::partition::Partition;
 use crate::settle::Group;
 
 /// The most pages that may not be settled. An indexer that finds the end reads so many at most.
-pub(crate) const UNSETTLED_MAX: usize = 8;
+pub(crate) const UNSETTLED_MAX: u8 = 8;
 
 /// A page that may not be settled.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Tail {
     /// looks for such pages in an earlier epoch.
     pub(crate) fn is_full(&self) -> bool {
         let begins_epoch = self.end.place().1 == 0;
-        self.pages.len() >= UNSETTLED_MAX || begins_epoch && !self.pages.is_empty()
+        self.pages.len() >= usize::from(UNSETTLED_MAX) || begins_epoch && !self.pages.is_empty()
     }
 
     /// The oldest page that may not be settled.
@@ -78,10 +78,7 @@ impl Tail {
     }
 
     /// Goes on after a page.
-    pub(crate) fn push(
-        &mut self,
-        page: &Page,
-    ) -> Result<Arc<Reached>, FeedError> {
+    pub(crate) fn push(&mut self, page: &Page) -> Result<Arc<Reached>, FeedError> {
         let (place, end) = (page.start()?, page.end()?);
         let reached = Arc::new(page.progress()?);
         let is_settled = false;

@@ -63,7 +63,7 @@ struct Extent {
 
 type Part = (&'static str, fn(&Extent) -> Result<String, String>);
 
-const PARTS: [Part; 18] = [
+const PARTS: [Part; 19] = [
     ("rules", rules),
     ("model", model),
     ("repair", repair),

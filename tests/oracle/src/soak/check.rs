@@ -12,6 +12,7 @@ use ringfence_aws::{Clock, client_of, sdk_config_of};
 use ringfence_core::SequencedEvent;
 use ringfence_feed::{Checkpoint, Index, Until};
 use ringfence_local::stack::RunningStack;
+use ringfence_log::StackLogs;
 use ringfence_reactors::ReactorTable;
 use ringfence_stack::Stack;
 use ringfence_views::{Content, ListPage, ViewRead, ViewReader, attributes};
@@ -44,9 +45,12 @@ impl Tables {
         let variables = stack.variables();
         let name = |name: &str| variables.get(name).cloned().with_context(|| format!("no {name}"));
         let (index_table, view_table) = (name("INDEX_TABLE")?, name("VIEW_TABLE")?);
-        let client = client_of(&sdk_config_of(variables)?);
         let shop = stack::stack();
-        let index = Index::new(client.clone(), index_table, shop.sources.clone());
+        let facts = shop.sources.iter().map(|source| source.facts());
+        let tables = facts.map(|it| Ok((it.kind, name(it.variable)?))).collect::<Result<_>>()?;
+        let client = client_of(&sdk_config_of(variables)?);
+        let logs = StackLogs { client: client.clone(), clock: Clock::system(), tables };
+        let index = Index::new(client.clone(), index_table, logs.bodies(&shop.sources));
         let views = ViewReader::new(client.clone(), index.clone(), &view_table, &shop.rows());
         let reactors = ReactorTable::new(client.clone(), &view_table, Clock::system());
         Ok(Self { client, index, view_table, views, reactors, shop })
