@@ -159,9 +159,9 @@ fn more_indexers_are_as_fast_and_cost_little_more() {
         let bounds = [
             (4, 1_000, 6_000.0, 1.08),
             (16, 100, 1_500.0, 1.16),
-            (1, 1_000, 950.0, 1.25),
-            (48, 100, 950.0, 1.35),
-            (16, 1_000, 950.0, 1.25),
+            (1, 1_000, 10_000.0, 1.06),
+            (48, 100, 1_700.0, 1.22),
+            (16, 1_000, 7_000.0, 1.08),
         ];
         for (shards, batch, least, write_most) in bounds.into_iter().take(bound(2, 5)) {
             let figures = figures(&world, &image, shards, batch).await;
