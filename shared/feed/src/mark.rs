@@ -92,7 +92,7 @@ mod tests {
             map(values.map(|(name, value)| (name.to_owned(), value)).iter().map(|(n, v)| (n, v)))
         };
         let first = of([text("1"), number("1")]);
-        let expected = "K4:dataM26:K1:aS1:1K1:bN1:1K3:sets8:P1:xP1:y";
+        let expected = "K4:dataM16:K1:aS1:1K1:bN1:1K3:sets8:P1:xP1:y";
         assert_eq!(String::from_utf8(first.clone()).as_deref(), Ok(expected));
         assert_ne!(first, of([number("1"), number("1")]));
         assert_ne!(first, of([text(""), number("11")]));

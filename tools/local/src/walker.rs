@@ -200,14 +200,14 @@ impl<'a> Walker<'a> {
         Ok((status, body))
     }
 
-    /// Waits until the index has the event whose entry has these attributes.
+    /// Waits until the index has the event with this id.
     ///
     /// # Errors
     /// It does not come, or it is there more than once.
-    pub async fn expect_indexed(&self, event: &str, key: &Value) -> Result<()> {
+    pub async fn expect_indexed(&self, event: &str, id: &str) -> Result<()> {
         let deadline = Instant::now() + EVENTS_WAIT_MAX;
         let page = loop {
-            let mut pages = self.pages_with(key)?;
+            let mut pages = self.pages_with(id)?;
             match pages.pop() {
                 Some(page) if pages.is_empty() => break page,
                 Some(_) => bail!("the index has {event} {} times", pages.len() + 1),
@@ -219,14 +219,16 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// The pages of the index, one for each entry that has these attributes.
-    fn pages_with(&self, key: &Value) -> Result<Vec<String>> {
-        let key = key.as_object().context("attributes")?;
+    /// The pages of the index, one for each entry of the event.
+    fn pages_with(&self, id: &str) -> Result<Vec<String>> {
         let mut found = Vec::new();
         for page in self.stack.items("IndexTable")? {
             let entries = page["e"]["L"].as_array().into_iter().flatten();
-            let fits = |entry: &&Value| key.iter().all(|(name, value)| entry["M"][name] == *value);
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let fits = |entry: &&Value| {
+                let [partition, slot] = [&entry["L"][0]["S"], &entry["L"][1]["N"]].map(text);
+                format!("{partition}/{slot}") == id
+            };
             let page = format!("page {} of {}", text(&page["i"]["N"]), text(&page["p"]["S"]));
             found.extend(entries.filter(fits).map(|_| page.clone()));
         }

@@ -33,7 +33,10 @@ fn a_body_that_a_replica_lacks_or_has_otherwise_is_read_again_strongly() {
             let entries = world.check(INDEX).await;
             let older = Edit::new(|answer| {
                 let Some(items) = answer["Responses"][EVENTS].as_array_mut() else { return };
-                items.iter_mut().for_each(|item| item["appendId"] = json!({ "S": "older" }));
+                for item in items {
+                    item["appendId"] = json!({ "S": "older" });
+                    item["data"] = json!({ "M": {} });
+                }
             });
             let fault = if seed % 2 == 0 { Fault::stale(seed) } else { Fault::Reply(older) };
             wire.inject("BatchGetItem", 0, fault);
