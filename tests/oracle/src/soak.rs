@@ -147,6 +147,11 @@ async fn send(stack: &RunningStack, slice: &str, command: &Value) -> Result<bool
     bail!("{slice} {command}: no answer after {TRIES} tries: {last}")
 }
 
+/// One of these; `None` if there are none.
+fn any<'t, T>(random: &mut Random, of: &'t [T]) -> Option<&'t T> {
+    of.get(usize::try_from(random.below(of.len() as u64)).ok()?)
+}
+
 /// A client, which sends one command after the other.
 struct Client<'s> {
     stack: &'s RunningStack,
@@ -215,8 +220,7 @@ impl<'s> Client<'s> {
     }
 
     async fn cancel(&mut self) -> Result<()> {
-        let n = self.random.below(self.sent.placed.len() as u64) as usize;
-        if let Some(order) = self.sent.placed.get(n) {
+        if let Some(order) = any(&mut self.random, &self.sent.placed) {
             send(self.stack, "cancel-order", &json!({ "orderId": order })).await?;
         }
         Ok(())
@@ -237,8 +241,7 @@ async fn kill(stack: &RunningStack, seed: u64, end: tokio::time::Instant) -> BTr
             |name: &String| last.get(name).is_some_and(|at| at.elapsed() < KILLED_AGAIN);
         let names: Vec<_> =
             stack.functions.running().into_iter().filter(|name| !is_spared(name)).collect();
-        let n = random.below(names.len() as u64) as usize;
-        if let Some(name) = names.get(n)
+        if let Some(name) = any(&mut random, &names)
             && stack.functions.kill(name)
         {
             *killed.entry(name.clone()).or_default() += 1;
