@@ -35,8 +35,9 @@ const OPERATION: &str = "announcing an append";
 /// How often somebody looks whether an announcement has ended. With these waits that takes longer than ten seconds, so
 /// the announcement of a dead writer can be taken over.
 const LOOKS_MAX: u32 = 256;
-/// The longest wait between two looks.
 const WAIT_MAX: Duration = Duration::from_millis(100);
+/// How often a check looks, with the usual waits, which also takes longer than ten seconds.
+const CHECKS_MAX: u32 = 28;
 /// How often a copy is put, and the longest wait in between. Checks hold it for moments.
 const PUTS_MAX: u32 = 40;
 const PUT_WAIT_MAX: Duration = Duration::from_millis(25);
@@ -299,7 +300,8 @@ pub(crate) async fn look(
     copy: u64,
     requires: &Counts,
 ) -> Look {
-    let mut looks = patient(retry).start();
+    // Many may wait for a dead writer, so they look less and less often.
+    let mut looks = retry.attempts_max(CHECKS_MAX).start();
     loop {
         let found = looks.run(|| log.table.get(fence_key(boundary), true)).await;
         let Ok(Some(fence)) = found else { return Look::Fence };
