@@ -133,8 +133,9 @@ impl Fields {
         if self.has(to) {
             return Err(FieldError::Taken(to.to_owned()));
         }
-        let value: Value = self.remove(from)?;
-        self.set(to, value)
+        let value = self.0.remove(from).ok_or_else(|| FieldError::Missing(from.to_owned()))?;
+        self.0.insert(to.to_owned(), value);
+        Ok(())
     }
 
     /// Sets a field that is missing.
