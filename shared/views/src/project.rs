@@ -157,6 +157,7 @@ impl Projector {
         let mut attempts = Retry::default().start();
         let mut at = ran.checkpoint;
         loop {
+            let from_ms = self.clock.machine_ms();
             let from = self.checkpoints.load(&reader).await?;
             if from == Some(retired()) {
                 ran.present = true;
@@ -166,7 +167,7 @@ impl Projector {
             let moved = from != at;
             let batches = ran.batches;
             (ran.checkpoint, at) = (from, from);
-            match self.follow_from(work, &reader, from, ran).await? {
+            match self.follow_from(work, &reader, Batch::behind(from, from_ms), ran).await? {
                 Followed::Present => {
                     ran.present = true;
                     return Ok(());
@@ -188,11 +189,10 @@ impl Projector {
         &self,
         work: &Work<'_>,
         reader: &str,
-        from: Option<Checkpoint>,
+        mut batch: Batch,
         ran: &mut Ran,
     ) -> Result<Followed, ViewError> {
-        let mut feed = self.index.read(from.unwrap_or_default(), Until::Present);
-        let mut batch = Batch::behind(from, self.clock.machine_ms());
+        let mut feed = self.index.read(batch.from.unwrap_or_default(), Until::Present);
         loop {
             let next = match feed.next().await {
                 None => Ok(None),

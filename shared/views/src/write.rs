@@ -151,13 +151,14 @@ impl Projector {
         others: Vec<Write>,
         ran: &mut Ran,
     ) -> Result<bool, ViewError> {
+        let now_ms = self.clock.machine_ms();
         if others.is_empty() {
             if work.alone {
                 match self.checkpoints.advance(reader, batch.from, to).await {
                     Err(FeedError::Moved { .. }) => return Ok(false),
                     moved => moved?,
                 }
-                self.moved(batch, to, ran);
+                (batch.from, batch.from_ms, ran.checkpoint) = (Some(to), now_ms, Some(to));
             }
             return Ok(true);
         }
@@ -189,12 +190,7 @@ impl Projector {
             ran.examples.extend(parked);
             ran.examples.truncate(EXAMPLES_MAX);
         }
-        self.moved(batch, to, ran);
+        (batch.from, batch.from_ms, ran.checkpoint) = (Some(to), now_ms, Some(to));
         Ok(true)
-    }
-
-    fn moved(&self, batch: &mut Batch, to: Checkpoint, ran: &mut Ran) {
-        (batch.from, batch.from_ms) = (Some(to), self.clock.machine_ms());
-        ran.checkpoint = Some(to);
     }
 }
