@@ -201,12 +201,12 @@ mod tests {
     #[derive(Clone, Debug, PartialEq, Event)]
     struct Counted {
         #[tag(partition)]
-        name: String,
+        name_id: String,
     }
 
     #[derive(Reads)]
     enum Read {
-        Counted { name: String },
+        Counted { name_id: String },
     }
 
     struct Counts;
@@ -216,8 +216,8 @@ mod tests {
         type Reads = Read;
         type Row = u64;
 
-        fn rows(Read::Counted { name }: &Read) -> Vec<String> {
-            vec![name.clone()]
+        fn rows(Read::Counted { name_id }: &Read) -> Vec<String> {
+            vec![name_id.clone()]
         }
 
         fn evolve(row: Option<u64>, _: &str, _: &Read) -> Option<u64> {
@@ -235,9 +235,9 @@ mod tests {
             let until = u64::from(u32::MAX) + 1;
             let mut share = Share { from, until, rows: BTreeMap::new(), folded: 0 };
             for n in 0..600 {
-                let name = format!("row{}", n % 200);
-                let event = sequenced(n, 0, Counted { name }.into());
-                let checkpoint = Checkpoint::new(0, n as u64 + 1).expect("it is small");
+                let name_id = format!("row{}", n % 200);
+                let event = sequenced(n, 0, Counted { name_id }.into());
+                let checkpoint = Checkpoint::try_from(n as i64 + 1).expect("it is small");
                 let entry = Ok(Entry { checkpoint, event });
                 let touched = Touched::new(&view, &Catalogs::default(), entry).expect("it is read");
                 share.fold(&work, &touched, 4_000);
@@ -250,6 +250,6 @@ mod tests {
             (from, shares) = (share.until, shares + 1);
         }
         assert_eq!(seen.len(), 200);
-        assert!((4..50).contains(&shares), "{shares} shares");
+        assert!((3..50).contains(&shares), "{shares} shares");
     }
 }
