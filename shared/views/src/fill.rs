@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use futures::future::try_join_all;
 use futures::stream::StreamExt;
 use ringfence_feed::{Checkpoint, FeedError, Until};
 
@@ -21,6 +20,8 @@ use crate::{Parked, ViewError};
 pub(crate) const FILL_BYTES_MAX: usize = 1_000_000_000;
 /// Rows that are put at once.
 const PUTS_AT_ONCE: usize = 128;
+/// Rows that are encoded before they are put.
+const HELD_ROWS: usize = 8 * PUTS_AT_ONCE;
 /// How many events are read between two reports.
 const REPORT_EVENTS: u64 = 1_000;
 
@@ -157,18 +158,17 @@ impl Projector {
         let mut parked = Vec::new();
         loop {
             let (mut puts, mut is_over) = (Vec::new(), true);
-            for write in writes.by_ref().take(PUTS_AT_ONCE) {
+            for write in writes.by_ref().take(HELD_ROWS) {
                 is_over = false;
                 match write.becomes {
                     Becomes::Nothing => {}
                     Becomes::Row(_) => {
-                        let put = write.put(table, reader, to, shards, None);
-                        puts.push(self.table.put(put, to, &self.clock, u64::MAX));
+                        puts.push(write.put(table, reader, to, shards, None));
                     }
                     _ => parked.push(write.action(table, reader, to, shards, None)),
                 }
             }
-            if try_join_all(puts).await?.contains(&false) {
+            if self.put_each(puts, to, u64::MAX, PUTS_AT_ONCE).await?.contains(&false) {
                 return Ok(false);
             }
             while parked.len() >= ROWS_MAX || is_over && !parked.is_empty() {

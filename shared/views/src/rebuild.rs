@@ -74,6 +74,8 @@ impl Projector {
                         continue;
                     }
                     if own.is_none() && !self.fill(&work, FILL_BYTES_MAX).await? {
+                        // It was given up, or an answer was lost. Then it is not filled a second time.
+                        mine = None;
                         continue;
                     }
                     self.follow(&work, &mut Ran::default()).await?;
