@@ -3,6 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aws::{CodecError, attribute_bytes, to_attribute};
 use ringfence_core::{Current, LimitExceeded, LimitKind};
+use ringfence_feed::held_bytes;
 use serde_json::Value;
 
 use crate::row::{Becomes, Content, ID_BYTES_MAX, Parked, ROW_BYTES_MAX, Stored};
@@ -68,6 +69,14 @@ impl Folding {
     pub(crate) fn failed(self, event: &Current<'_>, error: &RowError) -> Self {
         let State::Row(_) = self.state else { return self };
         Self { state: State::Failed(error.clone()), newest: event.id() }
+    }
+
+    /// The memory for the row, in bytes.
+    pub(crate) fn held(&self) -> usize {
+        match &self.state {
+            State::Row(Some(row)) => self.newest.len() + held_bytes(row),
+            _ => self.newest.len(),
+        }
     }
 
     /// How the row is to be written.

@@ -28,6 +28,7 @@ extern crate ringfence_core as ringfence; // the derive macros name it so
 mod batch;
 mod due;
 mod error;
+mod fill;
 mod fold;
 mod generation;
 pub mod kit;

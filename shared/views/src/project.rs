@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::Client;
 use futures::StreamExt;
 use ringfence_aws::{Clock, Meter, Retry, Table};
 use ringfence_core::Catalogs;
-use ringfence_feed::{Checkpoint, Checkpoints, FeedStep, Index, Until};
+use ringfence_feed::{Checkpoint, Checkpoints, FeedStep, Index, Reference, Until};
 use ringfence_lambda::Links;
 
 use crate::batch::{Batch, ENTRIES_MAX, Touched};
@@ -168,6 +168,7 @@ impl Projector {
         let mut attempts = Retry::default().start();
         let mut at = ran.checkpoint;
         loop {
+            let from_ms = self.clock.machine_ms();
             let from = self.checkpoints.load(&reader).await?;
             if from == Some(retired()) {
                 ran.present = true;
@@ -177,7 +178,7 @@ impl Projector {
             let moved = from != at;
             let batches = ran.batches;
             (ran.checkpoint, at) = (from, from);
-            match self.follow_from(work, &reader, from, ran).await? {
+            match self.follow_from(work, &reader, Batch::behind(from, from_ms), ran).await? {
                 Followed::Present => {
                     ran.present = true;
                     return Ok(());
@@ -199,12 +200,12 @@ impl Projector {
         &self,
         work: &Work<'_>,
         reader: &str,
-        from: Option<Checkpoint>,
+        mut batch: Batch,
         ran: &mut Ran,
     ) -> Result<Followed, ViewError> {
-        let (start, view) = (from.unwrap_or_default(), *work.view);
-        let mut feed = self.index.read_where(start, Until::Present, move |it| view.wants(&it.event_type));
-        let mut batch = Batch::behind(from, self.clock.machine_ms());
+        let (start, view) = (batch.from.unwrap_or_default(), *work.view);
+        let wants = move |it: &Reference| view.wants(&it.event_type);
+        let mut feed = self.index.read_where(start, Until::Present, wants);
         loop {
             let next = match feed.next().await {
                 None => Ok(None),

@@ -2,6 +2,7 @@
 
 use ringfence_feed::Checkpoint;
 
+use crate::fill::FILL_BYTES_MAX;
 use crate::project::{Projector, Ran, Work, retired};
 use crate::row::partition;
 use crate::unread::events_of;
@@ -20,8 +21,8 @@ pub enum Step {
 
 impl Projector {
     /// Folds a new generation of the view from the first event on, beside the one that is served. Serves it as soon as
-    /// it has caught up, and then deletes the old one's rows. After an interruption the next call goes on from there.
-    /// Writes and reads of the view go on meanwhile.
+    /// it has caught up, and then deletes the old one's rows. If it is interrupted before all rows are written, the next
+    /// call begins again. Writes and reads of the view go on meanwhile.
     ///
     /// # Errors
     /// As [`Projector::run`], and [`ViewError::GivenUp`]; the old generation is still served.
@@ -30,7 +31,7 @@ impl Projector {
         view: &Definition,
         report: &(dyn Fn(Step) + Send + Sync),
     ) -> Result<Generation, ViewError> {
-        let mut begun = None;
+        let (mut begun, mut mine) = (None, None);
         loop {
             let registered = self.register(view).await?;
             match registered {
@@ -50,7 +51,9 @@ impl Projector {
                     let mut actions = vec![self.table.begin(view.name, live)];
                     actions.extend(self.checkpoints.leave_here(&partition(view.name, live)).await?);
                     let token = self.clock.uuid().to_string();
-                    self.table.transact("beginning a generation", actions, &token).await?;
+                    let is_mine =
+                        self.table.transact("beginning a generation", actions, &token).await?;
+                    mine = is_mine.then_some(Generation(live.0 + 1));
                 }
                 Registered { live, building: Some(next), .. } => {
                     let generation = *begun.get_or_insert(next);
@@ -63,6 +66,18 @@ impl Projector {
                         }
                     };
                     let work = Work { view, generation: next, alone: true, report: &built };
+                    let own = self.checkpoints.load(&partition(view.name, next)).await?;
+                    if own.is_none() && mine != Some(next) {
+                        // Its rows are those of a run that broke off, or of one that fills it now.
+                        mine = self.abandon(view, report).await?;
+                        begun = mine;
+                        continue;
+                    }
+                    if own.is_none() && !self.fill(&work, FILL_BYTES_MAX).await? {
+                        // It was given up, or an answer was lost. Then it is not filled a second time.
+                        mine = None;
+                        continue;
+                    }
                     self.follow(&work, &mut Ran::default()).await?;
                     if self.flip(view, live, next).await? {
                         report(Step::Flipped(next));
@@ -81,7 +96,7 @@ impl Projector {
         &self,
         view: &Definition,
         report: &(dyn Fn(Step) + Send + Sync),
-    ) -> Result<(), ViewError> {
+    ) -> Result<Option<Generation>, ViewError> {
         while let Registered { building: Some(half), retiring, .. } = self.register(view).await? {
             if let Some(old) = retiring {
                 self.delete(view, old, report).await?;
@@ -96,10 +111,10 @@ impl Projector {
             ];
             let token = self.clock.uuid().to_string();
             if self.table.transact("giving up a generation", actions, &token).await? {
-                break;
+                return Ok(Some(Generation(half.0 + 1)));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Serves `next`, which has come to the present, if it shows everything that `live` shows, so that no

@@ -126,18 +126,16 @@ pub(crate) fn due_in(rows: &str, shard: u32) -> String {
     format!("{rows}#{shard}")
 }
 
-/// The shard of a row: FNV-1a, whose result is the same on every machine and in every build.
-fn shard_of(id: &str, shards: u32) -> u32 {
-    let hash = id
-        .bytes()
-        .fold(2_166_136_261_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(16_777_619));
-    hash % shards.max(1)
+/// FNV-1a, whose result is the same on every machine and in every build.
+pub(crate) fn hash(id: &str) -> u32 {
+    id.bytes()
+        .fold(2_166_136_261_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(16_777_619))
 }
 
 /// The attributes of a row that has a time, by which the index finds it.
 fn due_of(rows: &str, id: &str, row: &AttributeValue, shards: Option<u32>) -> Option<Item> {
     let AttributeValue::N(at) = row.as_m().ok()?.get("due")? else { return None };
-    let shard = due_in(rows, shard_of(id, shards?));
+    let shard = due_in(rows, hash(id) % shards?.max(1));
     Some(Item::from([
         (DUE_IN.to_owned(), AttributeValue::S(shard)),
         (DUE_AT.to_owned(), AttributeValue::N(at.clone())),

@@ -51,33 +51,50 @@ impl Projector {
         (at, unread): (Checkpoint, &Parked),
         ran: &mut Ran,
     ) -> Result<bool, ViewError> {
-        let view = work.view.name;
+        let (view, now_ms) = (work.view.name, self.clock.machine_ms());
         let mut actions = vec![self.checkpoints.action(reader, batch.from, at)];
-        let is_skipped = self.table.item(&skipped(view), &place(at), true).await?.is_some();
+        let is_skipped = self.is_skipped(view, at).await?;
         if !is_skipped {
             let limit = PARKED_EVENTS_MAX;
             if self.table.parked_events(view, work.generation).await? >= limit {
                 let Parked { event, cause } = unread.clone();
                 return Err(ViewError::Parked { view, limit, event, cause });
             }
-            let becomes = Becomes::Parked(unread.clone());
-            let write = Write { id: place(at), was: None, becomes, retried: None };
-            let events = events_of(view, work.generation);
-            actions.push(self.table.count_parked_events(view, work.generation, 1));
             actions.push(self.checkpoints.leave(reader));
-            actions.push(write.action(self.table.0.name(), &events, at, None, None));
+            actions.extend(self.parking(work, at, unread.clone()));
         }
         let token = self.clock.uuid().to_string();
         if !self.table.transact("parking an event", actions, &token).await? {
             return Ok(false);
         }
-        *batch = Batch::behind(Some(at), self.clock.machine_ms());
+        *batch = Batch::behind(Some(at), now_ms);
         ran.events += 1;
         ran.batches += 1;
         ran.checkpoint = Some(at);
         ran.unread.extend((!is_skipped).then(|| unread.clone()));
         (work.report)(ran);
         Ok(true)
+    }
+
+    /// Whether an operator has skipped the event before this checkpoint.
+    pub(crate) async fn is_skipped(&self, view: &str, at: Checkpoint) -> Result<bool, ViewError> {
+        Ok(self.table.item(&skipped(view), &place(at), true).await?.is_some())
+    }
+
+    /// The actions that park an event and count it.
+    pub(crate) fn parking(
+        &self,
+        work: &Work<'_>,
+        at: Checkpoint,
+        unread: Parked,
+    ) -> [TransactWriteItem; 2] {
+        let becomes = Becomes::Parked(unread);
+        let write = Write { id: place(at), was: None, becomes, retried: None };
+        let (view, events) = (work.view.name, events_of(work.view.name, work.generation));
+        [
+            self.table.count_parked_events(view, work.generation, 1),
+            write.action(self.table.0.name(), &events, at, None, None),
+        ]
     }
 
     /// The events that are parked for the generation that is served, in the order of the index.

@@ -7,8 +7,8 @@
 
 use std::collections::BTreeSet;
 
-use futures::future::try_join_all;
-use futures::stream::{StreamExt, TryStreamExt, iter};
+use aws_sdk_dynamodb::types::Put as RowPut;
+use futures::future::{join_all, try_join_all};
 use ringfence_aws::{BATCH_KEYS_MAX, Retry};
 use ringfence_feed::{Checkpoint, FeedError};
 
@@ -111,19 +111,17 @@ impl Projector {
             let (stored, held) = table.some_rows(reader, &mut left).await?;
             put.held = put.held.max(held);
             let writes = batch.writes(work.view, events, stored);
-            let mut puts = Vec::new();
+            let (mut rows, mut puts) = (Vec::new(), Vec::new());
             for write in writes {
-                let (id, shown) = (write.id.clone(), u64::from(write.becomes.is_row()));
                 if matches!(write.becomes, Becomes::Nothing | Becomes::Parked(_)) {
                     put.others.push(write);
                     continue;
                 }
-                let row = write.put(table.0.name(), reader, to, work.view.shards, None);
-                let row = table.put(row, to, &self.clock, until_ms);
-                puts.push(async move { Ok::<_, ViewError>((id, shown, row.await?)) });
+                rows.push((write.id.clone(), u64::from(write.becomes.is_row())));
+                puts.push(write.put(table.0.name(), reader, to, work.view.shards, None));
             }
-            let mut puts = iter(puts).buffer_unordered(PUTS_AT_ONCE);
-            while let Some((id, shown, is_put)) = puts.try_next().await? {
+            let put_now = self.put_each(puts, to, until_ms, PUTS_AT_ONCE).await?;
+            for ((id, shown), is_put) in rows.into_iter().zip(put_now) {
                 put.rows += if is_put { shown } else { 0 };
                 overtaken.extend((!is_put).then_some(id));
             }
@@ -139,6 +137,48 @@ impl Projector {
         Ok(put)
     }
 
+    /// Puts rows, some at once, and fewer after the table has refused one for now. Says of each whether another run was
+    /// not first.
+    pub(crate) async fn put_each(
+        &self,
+        puts: Vec<RowPut>,
+        to: Checkpoint,
+        until_ms: u64,
+        most: usize,
+    ) -> Result<Vec<bool>, ViewError> {
+        let mut is_put = vec![false; puts.len()];
+        let mut left: Vec<_> = puts.into_iter().enumerate().collect();
+        let (mut at_once, mut attempts) = (most, Retry::default().start());
+        while !left.is_empty() {
+            let some = left.split_off(left.len().saturating_sub(at_once));
+            let mut sent = Vec::new();
+            for (_, row) in &some {
+                sent.push(self.table.put(row.clone(), to, &self.clock, until_ms));
+            }
+            let (sent, mut refused) = (join_all(sent).await, None);
+            for ((n, row), sent) in some.into_iter().zip(sent) {
+                match sent {
+                    Ok(put) => {
+                        is_put[n] = put;
+                        attempts = Retry::default().start();
+                    }
+                    Err(error) if error.is_transient() => {
+                        refused = Some(error);
+                        left.push((n, row));
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            at_once = if refused.is_none() { most.min(2 * at_once) } else { 1.max(at_once / 2) };
+            if let Some(error) = refused
+                && !attempts.again().await
+            {
+                return Err(error);
+            }
+        }
+        Ok(is_put)
+    }
+
     /// Moves the checkpoint, with the rows that are removed or parked. If there are more of them than a transaction
     /// holds, only the last one moves the checkpoint. The tombstones of the others stay for good: only a checkpoint
     /// after the event proves that nobody folds it again. Only an event that removes so many rows leaves such.
@@ -151,13 +191,14 @@ impl Projector {
         others: Vec<Write>,
         ran: &mut Ran,
     ) -> Result<bool, ViewError> {
+        let now_ms = self.clock.machine_ms();
         if others.is_empty() {
             if work.alone {
                 match self.checkpoints.advance(reader, batch.from, to).await {
                     Err(FeedError::Moved { .. }) => return Ok(false),
                     moved => moved?,
                 }
-                self.moved(batch, to, ran);
+                (batch.from, batch.from_ms, ran.checkpoint) = (Some(to), now_ms, Some(to));
             }
             return Ok(true);
         }
@@ -189,12 +230,7 @@ impl Projector {
             ran.examples.extend(parked);
             ran.examples.truncate(EXAMPLES_MAX);
         }
-        self.moved(batch, to, ran);
+        (batch.from, batch.from_ms, ran.checkpoint) = (Some(to), now_ms, Some(to));
         Ok(true)
-    }
-
-    fn moved(&self, batch: &mut Batch, to: Checkpoint, ran: &mut Ran) {
-        (batch.from, batch.from_ms) = (Some(to), self.clock.machine_ms());
-        ran.checkpoint = Some(to);
     }
 }

@@ -21,7 +21,7 @@ use measure::{Case, Cost, Side, Spread};
 /// A case's name and its preparation.
 type Named = (&'static str, fn() -> Case);
 
-const CASES: [Named; 9] = [
+const CASES: [Named; 10] = [
     ("add-product", commands::add_product),
     ("place-order, 2 products", commands::place_order),
     ("change-product-name, warm", commands::change_product_name_warm),
@@ -30,6 +30,7 @@ const CASES: [Named; 9] = [
     ("index-events, 100 partitions", reactions::index_events),
     ("replay, 4 pages of 100", reactions::replay),
     ("project-views, orders", reactions::project),
+    ("rebuild, orders", reactions::rebuild),
     ("upcast, version 1 to 4", upcasts::chain_of_three),
 ];
 /// Ringfence.

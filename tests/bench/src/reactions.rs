@@ -219,17 +219,28 @@ async fn pages(client: &Client) -> usize {
 
 /// The view `orders` from the first event to the present: every event makes a row.
 pub(crate) fn project() -> Case {
+    folded(|runtime, projector, view, events| {
+        let mut ran = Ran::default();
+        let run = projector.run(view, Generation(1), Duration::from_secs(600), &mut ran);
+        runtime.block_on(run).expect("it is projected");
+        assert_eq!((ran.present, ran.rows), (true, events as u64), "{ran:?}");
+    })
+}
+
+/// A rebuild of it.
+pub(crate) fn rebuild() -> Case {
+    folded(|runtime, projector, view, _| {
+        runtime.block_on(projector.rebuild(view, &|_| {})).expect("it is rebuilt");
+    })
+}
+
+fn folded(work: fn(&Runtime, &Projector, &Definition, usize)) -> Case {
     let runtime = runtime();
     let (store, events) = indexed(&runtime);
     let index = Index::new(store.client(), INDEX, [log(&store).into()]);
     let projector =
         Projector::new(store.client(), index, VIEWS, Catalogs::default(), Clock::fixed(NOW_MS));
     let view = Definition::of::<Orders>();
-    let ours = Side::on(&store, move || {
-        let mut ran = Ran::default();
-        let run = projector.run(&view, Generation(1), Duration::from_secs(600), &mut ran);
-        runtime.block_on(run).expect("it is projected");
-        assert_eq!((ran.present, ran.rows), (true, events as u64), "{ran:?}");
-    });
+    let ours = Side::on(&store, move || work(&runtime, &projector, &view, events));
     Case { sides: vec![(OURS, ours)], unit: "event", units: events }
 }

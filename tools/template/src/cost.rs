@@ -364,6 +364,8 @@ pub fn dollars(of: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ringfence_core::{Catalog, Catalogs};
+
     use super::*;
 
     #[test]
@@ -397,7 +399,10 @@ Resources:
 ";
         let template: serde_yaml_ng::Value = serde_yaml_ng::from_str(yaml).expect("YAML");
         let template = serde_json::to_value(template).expect("JSON");
-        let Facts { memory, reader_memory, compute: gb, .. } = Template(&template).facts();
+        let catalog = Catalog::new("none", []).expect("no contradiction");
+        let (catalogs, sources) = (Catalogs(vec![catalog.clone()]), [ringfence_dcb_log::SOURCE].into());
+        let stack = Stack { name: "", catalog, catalogs, sources, contexts: Vec::new() };
+        let Facts { memory, reader_memory, compute: gb, .. } = Template(&template).facts(&stack);
         assert_eq!((memory, reader_memory), (256.0, 1_769.0));
         assert_eq!(gb, MINUTES * (compute(1_769.0, IDLE_MS) + compute(256.0, IDLE_MS)));
     }

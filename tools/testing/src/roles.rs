@@ -274,7 +274,6 @@ fn a_statement_that_is_not_limited_to_its_keys_is_named() {
             reads: vec![],
             writes: vec![],
             reacts_to: &[],
-            reacts: |_| false,
             order: None,
             scopes: None,
             has_item: || false,

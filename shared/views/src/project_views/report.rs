@@ -19,7 +19,6 @@ pub(super) struct Alone<'a> {
     pub(super) view: &'a Definition,
     /// `None` if the generations could not be read.
     pub(super) generation: Option<Generation>,
-    pub(super) live: bool,
     /// Whether it may move together with others once it is current.
     pub(super) may_join: bool,
     /// How many rows and events of the generation are parked, if that is known.
@@ -32,7 +31,7 @@ impl<'a> Alone<'a> {
     /// A view whose generations could not be read.
     pub(super) fn unknown(view: &'a Definition, error: ViewError) -> Self {
         let (ran, error) = (Ran::default(), Some(error));
-        Self { view, generation: None, live: true, may_join: false, parked: None, ran, error }
+        Self { view, generation: None, may_join: false, parked: None, ran, error }
     }
 
     /// The generation with its own checkpoint, if it can move together with others from now on.
@@ -127,13 +126,12 @@ impl<'a> Report<'a> {
 
     /// A generation that went alone.
     pub(super) async fn alone(&mut self, alone: &Alone<'_>) {
-        let Alone { view, generation, live, parked, ran, error, .. } = alone;
+        let Alone { view, generation, parked, ran, error, .. } = alone;
         let outcome = self.count(ran, error.as_ref());
         self.rows += ran.rows;
         let mut figures = json!({
             "view": view.name,
             "generation": generation.map(|generation| generation.0),
-            "live": live,
             "outcome": outcome,
             "checkpoint": ran.checkpoint,
             "events": ran.events,
@@ -157,7 +155,7 @@ impl<'a> Report<'a> {
             figures["rows_parked"] = (*parked).into();
             self.parked = Some(self.parked.unwrap_or_default() + parked);
         }
-        if *live && let Some(events) = self.served(view.name, &[*view], ran, error.as_ref()).await {
+        if let Some(events) = self.served(view.name, &[*view], ran, error.as_ref()).await {
             figures["events_behind"] = events.into();
         }
         self.views.push(figures);

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::report::{Alone, NAME, Report};
 use crate::together::Group;
-use crate::{Definition, Generation, Projector, Ran, ViewError};
+use crate::{Definition, Projector, Ran, ViewError};
 
 /// How long a view that is present waits while others are behind.
 const TURN: Duration = Duration::from_secs(1);
@@ -28,11 +28,10 @@ pub struct Round {
 }
 
 /// Runs every view, until nothing is left or the time is over. Views that are current move together, and read the index
-/// once. Each other one goes alone. A generation that is being built is kept current beside the served one.
+/// once. Each other one goes alone. Only its rebuild writes a generation that is being built.
 ///
 /// The next notification comes only when all are done. So while one view is behind or fails, the others go on, and a view
-/// that fails is tried again until the time is over. A generation that is being built is not tried again: a repeat would
-/// not help the rebuild, so it asks for no further notification either.
+/// that fails is tried again until the time is over.
 pub async fn run_views(
     projector: &Projector,
     views: &[Definition],
@@ -45,14 +44,14 @@ pub async fn run_views(
     let goes_alone = |view: &'static str| turns.goes_alone(view);
     let (mut group, mut ran) = (Group::new(projector, views, &goes_alone), Ran::default());
     let together = async {
-        let error = turns.run(&mut ran, true, async |ran| group.run(ran).await).await;
+        let error = turns.run(&mut ran, async |ran| group.run(ran).await).await;
         turns.alone.send_modify(|alone| alone.is_over = true);
         error
     };
     let alone = views.iter().map(|view| async {
         match turns.is_alone(view.name).await {
-            true => run_view(projector, view, turns).await,
-            false => Vec::new(),
+            true => Some(run_view(projector, view, turns).await),
+            false => None,
         }
     });
     let (error, alone) = join(together, join_all(alone)).await;
@@ -119,7 +118,6 @@ impl Turns {
     async fn run(
         &self,
         ran: &mut Ran,
-        is_live: bool,
         mut run: impl AsyncFnMut(&mut Ran) -> Result<(), ViewError>,
     ) -> Option<ViewError> {
         let (mut error, mut counts, mut was_present) = (None, true, false);
@@ -129,7 +127,7 @@ impl Turns {
                 was_present = std::mem::take(&mut ran.present);
                 error = run(ran).await.err();
                 was_present = ran.present;
-                let is_behind = is_live && error.is_some();
+                let is_behind = error.is_some();
                 if is_behind != counts {
                     self.behind.send_modify(|behind| match is_behind {
                         true => *behind += 1,
@@ -137,7 +135,7 @@ impl Turns {
                     });
                     counts = is_behind;
                 }
-                if error.is_some() && !is_live || error.is_none() && !ran.present {
+                if error.is_none() && !ran.present {
                     break;
                 }
                 if timeout(TURN, others.wait_for(|behind| *behind == 0)).await.is_ok() {
@@ -158,42 +156,28 @@ impl Turns {
     }
 }
 
-async fn run_view<'a>(
-    projector: &Projector,
-    view: &'a Definition,
-    turns: &Turns,
-) -> Vec<Alone<'a>> {
+async fn run_view<'a>(projector: &Projector, view: &'a Definition, turns: &Turns) -> Alone<'a> {
     let registered = loop {
         match projector.register(view).await {
             Ok(registered) => break registered,
             Err(_) if turns.wait().await => {}
-            Err(error) => return vec![Alone::unknown(view, error)],
+            Err(error) => return Alone::unknown(view, error),
         }
     };
-    let run = async |generation: Generation, live: bool| {
-        let mut ran = Ran::default();
-        let is_served = Cell::new(!live || registered.until.is_none());
-        let once = async |ran: &mut Ran| {
-            let ran_well = projector.run(view, generation, turns.time, ran).await;
-            if is_served.get() {
-                return ran_well;
-            }
-            let served = projector.serve(view, &registered, ran).await;
-            is_served.set(served.is_ok() && ran.present);
-            ran_well.and(served)
-        };
-        let error = turns.run(&mut ran, live, once).await;
-        let parked = registered.parked + registered.parked_events;
-        let parked = live.then(|| parked + ran.parked + ran.unread.len() as u64);
-        let may_join = live && registered.building.is_none() && is_served.get();
-        Alone { view, generation: Some(generation), live, may_join, parked, ran, error }
-    };
-    match registered.building {
-        None => vec![run(registered.live, true).await],
-        Some(building) => {
-            turns.behind.send_modify(|behind| *behind += 1);
-            let (live, building) = join(run(registered.live, true), run(building, false)).await;
-            vec![live, building]
+    let (mut ran, generation) = (Ran::default(), registered.live);
+    let is_served = Cell::new(registered.until.is_none());
+    let once = async |ran: &mut Ran| {
+        let ran_well = projector.run(view, generation, turns.time, ran).await;
+        if is_served.get() {
+            return ran_well;
         }
-    }
+        let served = projector.serve(view, &registered, ran).await;
+        is_served.set(served.is_ok() && ran.present);
+        ran_well.and(served)
+    };
+    let error = turns.run(&mut ran, once).await;
+    let parked = registered.parked + registered.parked_events;
+    let parked = Some(parked + ran.parked + ran.unread.len() as u64);
+    let may_join = registered.building.is_none() && is_served.get();
+    Alone { view, generation: Some(generation), may_join, parked, ran, error }
 }

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures::future::join;
+use ringfence_aws::Failure;
 use ringfence_aws::wire::{Director, Edit, Fault};
-use ringfence_views::Definition;
+use ringfence_views::{Definition, Ran, ViewError};
 use serde_json::{Value, json};
 
 use crate::limits::Toggled;
@@ -133,4 +135,35 @@ async fn a_write_that_arrives_late_changes_nothing() {
         assert!(writes >= 8, "{writes} writes");
         assert_eq!(wrong.is_empty(), mutant.is_none(), "{mutant:?}: {wrong:?}");
     }
+}
+
+/// A laptop that sleeps does not know how far the view is. The tombstone of a row that it has not seen may be gone.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_has_stood_still_for_a_day_puts_no_row() {
+    let (world, view) = (World::new(2, catalog()), Definition::of::<Toggled>());
+    let hours = |hours: u64| Duration::from_secs(hours * 3_600);
+    // The first event is a batch.
+    let rows: Vec<_> = (0..100).map(|n| format!("r{n}")).collect();
+    let rows: Vec<_> = rows.iter().map(String::as_str).collect();
+    world.projector().register(&view).await.unwrap();
+    world.publish([noted("n1", &rows)]).await;
+    world.wire.inject("Query", 0, Fault::Delay(hours(30)));
+    let sleeps = async {
+        let mut ran = Ran::default();
+        world.projector().run(&view, FIRST, 10 * LONG * 24, &mut ran).await
+    };
+    let meanwhile = async {
+        tokio::time::sleep(hours(1)).await;
+        world.publish([noted("n1", &["r7"])]).await;
+        for _ in 0..2 {
+            world.run(&view, FIRST).await.unwrap();
+        }
+        tokio::time::sleep(hours(26)).await;
+        assert_eq!(world.sweep().await, 1);
+    };
+    let (slept, ()) = join(sleeps, meanwhile).await;
+    let ViewError::Store { source, .. } = slept.unwrap_err() else { panic!("it is refused") };
+    assert!(matches!(source.failure, Failure::Permanent { .. }), "{source:?}");
+    world.run(&view, FIRST).await.unwrap();
+    assert_eq!(world.counts(FIRST).await.len(), 99);
 }

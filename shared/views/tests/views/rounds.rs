@@ -102,27 +102,6 @@ async fn a_view_that_is_behind_does_not_stop_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_generation_that_is_being_built_is_kept_current_without_a_lag_of_its_own() {
-    let world = World::new(7, catalog());
-    world.publish([noted("n1", &["a"])]).await;
-    world.run(&view(), FIRST).await.unwrap();
-    for _ in 0..3 {
-        world.append(vec![poison("n1"); 34]).await;
-    }
-    world.publish([noted("n1", &["a"])]).await;
-    assert!(world.projector().rebuild(&view(), &|_| {}).await.is_err());
-    let (projector, time) = (world.projector(), Duration::from_secs(2));
-    let round = run_views(&projector, &[view()], time, &world.clock, "r-1").await;
-    let line = &round.line.json;
-    let [live, building] = &line["views"].as_array().unwrap()[..] else { panic!("{round:?}") };
-    assert_eq!((&live["generation"], &building["generation"]), (&json!(1), &json!(2)));
-    assert!(live["events_behind"].is_number() && building.get("events_behind").is_none());
-    assert_eq!(line["furthest_behind"], "notes");
-    assert_eq!((&building["live"], &building["outcome"]), (&json!(false), &json!("failed")));
-    assert_eq!(round.unfinished.len(), 1, "only the served generation counts: {round:?}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn the_lag_is_logged_and_measured_for_each_view_that_could_be_read() {
     let world = World::new(9, catalog());
     world.publish([noted("n1", &["a"])]).await;

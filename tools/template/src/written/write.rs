@@ -382,7 +382,6 @@ mod tests {
             name: "send-mail",
             lane: Lane::Partition,
             reads: &["Sent"],
-            takes: |_| true,
             views: &[],
             variables: Default::default,
         };
