@@ -47,6 +47,18 @@ impl Index {
         Ok(entries)
     }
 
+    /// The last entry before a checkpoint, without its body, by a strong read; `None` at the start.
+    ///
+    /// # Errors
+    /// A request that fails for good or too often.
+    pub async fn last_before(
+        &self,
+        checkpoint: Checkpoint,
+    ) -> Result<Option<Reference>, FeedError> {
+        let found = Place::of(checkpoint).next(self, Some(1), true).await?;
+        Ok(found.and_then(|found| found.into_iter().next()).map(|(_, reference)| reference))
+    }
+
     /// The events before a checkpoint, the latest first: as [`Index::read_back_where`] for a reader that wants all.
     #[must_use]
     pub fn read_back(&self, from: Checkpoint) -> BoxStream<'static, Result<Entry, FeedError>> {

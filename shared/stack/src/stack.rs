@@ -152,9 +152,8 @@ impl Stack {
     /// The views and the dues with their catalogs, and the readers of lanes, for project-views.
     #[must_use]
     pub fn folded(self) -> Folded {
-        let reactors = self.reactors().map(|(_, it)| {
-            LaneReader { name: it.name, types: it.reads.to_vec() }
-        });
+        let reactors =
+            self.reactors().map(|(_, it)| LaneReader { name: it.name, types: it.reads.to_vec() });
         let ordered = self.slices().filter(|(_, slice)| slice.order.is_some());
         let ordered = ordered.map(|(_, it)| {
             let types = it.reacts_to.iter().map(|cause| cause.event_type).collect();

@@ -171,7 +171,8 @@ impl Projector {
         }
         let mut read: u64 = 0;
         let of = *view;
-        let mut feed = self.index.read_where(from, Until::Present, move |it| of.wants(&it.event_type));
+        let mut feed =
+            self.index.read_where(from, Until::Present, move |it| of.wants(&it.event_type));
         while let Some(step) = feed.next().await {
             let touched = Touched::new(view, &self.catalogs, step)?;
             let checkpoint = touched.checkpoint();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::{Clock, Retry, Table};
 use ringfence_core::BoundaryId;
-use ringfence_feed::{Checkpoint, Checkpoints, Entry, Index};
+use ringfence_feed::{Checkpoint, Checkpoints, Index};
 
 use crate::list::{ListPage, of_list};
 use crate::project::retired;
@@ -363,9 +363,8 @@ impl ViewReader {
         wait: &Wait,
         until: Checkpoint,
     ) -> Result<bool, ViewError> {
-        let entry = self.index.before(until, 1).await?.into_iter().next();
-        let entry = entry.map(Entry::or_known).transpose()?.map(|(entry, _)| entry.event);
-        Ok(entry.is_none_or(|event| event.slot != wait.slot || view.reads(&event)))
+        let entry = self.index.last_before(until).await?;
+        Ok(entry.is_none_or(|entry| entry.slot != wait.slot || view.wants(&entry.event_type)))
     }
 
     /// The generation that is served instead of `live`, whose rows may be deleted; `None` if `live` is still served. A

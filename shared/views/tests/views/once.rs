@@ -185,7 +185,8 @@ async fn projectors_that_a_table_refuses_catch_up_and_count_each_event_once() {
         }
     };
     tokio::time::timeout(LONG, join(project(), project())).await.expect("they catch up");
-    let index = Index::new(client.clone(), "index", [ringfence_dcb_log::SOURCE]);
+    let log = DcbLog::new(client.clone(), "events", catalog().unwrap(), world.clock.clone());
+    let index = Index::new(client.clone(), "index", [log.into()]);
     let rebuilds =
         Projector::new(client.clone(), index, "views", Catalogs::default(), world.clock.clone());
     // What is refused after the rows are put does not begin them again.
