@@ -217,7 +217,7 @@ fn a_role_that_is_not_understood_is_an_error() {
         "Sid: Read\n                Effect: Deny",
         1,
     );
-    let other = SHOP.replacen("StringLike", "StringNotLike", 1);
+    let other = SHOP.replacen("StringLike", "StringEquals", 1);
     for (text, expected) in [
         (denies, "PlaceOrderRole: statement Read: not understood: only `Effect: Allow` is"),
         (other, "PlaceOrderRole: statement Record: not understood: its condition: unknown field"),
