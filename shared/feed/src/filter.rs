@@ -17,7 +17,6 @@ pub struct Filter {
 
 impl Filter {
     /// Says which events may match, before they are read. An entry has no tags.
-    #[must_use]
     pub fn wants(&self) -> impl Fn(&Reference) -> bool + Send + Sync + use<> {
         let types = self.types.clone();
         move |it| types.is_empty() || types.contains(&it.event_type)

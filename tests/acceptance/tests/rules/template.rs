@@ -237,7 +237,8 @@ fn events_that_no_slice_reacts_to_can_stay_off_the_bus() {
     let other = types.iter().find(|name| !caused.iter().any(|it| it == **name)).unwrap();
     assert_eq!(going(&some(other)).len(), caused.len() + 1);
     // A pattern of Lambda has at most 4,096 bytes. In it two quotes are around each name.
-    let longest = vec!["A"; parameter["MaxLength"].as_u64().unwrap() as usize / 2].join("\",\"");
+    let longest = vec!["A"; usize::try_from(parameter["MaxLength"].as_u64().unwrap()).unwrap() / 2]
+        .join("\",\"");
     assert!(some(&longest).len() <= 4_096);
 }
 

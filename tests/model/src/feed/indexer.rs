@@ -119,9 +119,9 @@ impl Indexer {
     /// Takes over how far pages bring their partitions.
     fn take_pages(&mut self, pages: impl Iterator<Item = Page>, rules: Rules) {
         for to in pages.map(Page::reached).filter(|_| rules.takes_unsettled) {
-            for p in 0..PARTITIONS {
-                if to[p] > self.progress[p] {
-                    self.progress[p] = to[p];
+            for (p, (progress, to)) in self.progress.iter_mut().zip(to).enumerate() {
+                if to > *progress {
+                    *progress = to;
                     self.lags |= 1 << p;
                 }
             }

@@ -40,7 +40,7 @@ async fn a_repair_levels_copies_that_count_something_else() {
         let differs = |report: &[ringfence_dcb_log::Difference]| {
             report.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(differs(&verify(&stack).await.differences), [wrong.clone()]);
+        assert_eq!(differs(&verify(&stack).await.differences), std::slice::from_ref(&wrong));
         let repaired = repair(&stack).await;
         assert!(repaired.in_order());
         assert_eq!(differs(&repaired.mended), [wrong]);
