@@ -93,6 +93,7 @@ async fn sends(
     envelope: &Envelope,
     announcers: &mut BTreeMap<BoundaryId, String>,
 ) -> Result<End, LogError> {
+    let from_ms = envelope.context.now_ms;
     let mut announce: BTreeSet<_> = announced(&draft.effect).cloned().collect();
     let mut mints = log.retry(envelope).attempts_max(MINTS_MAX).start();
     let mut place = Place::find(log, draft, envelope).await?;
@@ -104,7 +105,8 @@ async fn sends(
             let announcer = announcers.entry(boundary.clone());
             let announcer = announcer.or_insert_with(|| log.clock.uuid().to_string());
             let retry = log.retry(envelope);
-            let of = copies::announce(log, retry, &boundary, fence, is_read, announcer).await?;
+            let of =
+                copies::announce(log, retry, &boundary, fence, is_read, announcer, from_ms).await?;
             place.raise = place.raise.max(of.after_head());
             draft.via.insert(boundary, Via::Announced(of.number));
         }
@@ -131,7 +133,9 @@ async fn sends(
                 let (retry, fence) = (log.retry(envelope), &draft.effect.fences[&boundary]);
                 let look = match copy {
                     None => Look::Fence,
-                    Some(copy) => copies::look(log, retry, &boundary, copy, &fence.requires).await,
+                    Some(copy) => {
+                        copies::look(log, retry, &boundary, copy, &fence.requires, from_ms).await
+                    }
                 };
                 match look {
                     Look::More(changes) if !sends.is_unsettled() => {

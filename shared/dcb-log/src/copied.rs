@@ -12,6 +12,7 @@ use ringfence_core::{BoundaryId, LogError, StoreError};
 
 use crate::compare::{Difference, Fence, FenceDefect};
 use crate::copies::{announced, copy_key, is_recent, level, patient};
+use crate::fence::fence_key;
 use crate::get::get_together;
 use crate::item::{ANNOUNCED, ANNOUNCER, COPIES, OPEN, POSITION, whole};
 use crate::log::DcbLog;
@@ -69,12 +70,21 @@ impl Copied {
     /// Examines the copies that seem to differ, and those of fences that seemed `suspect`, which may be mended now. A
     /// repair levels them. Returns the fences that still differ, and those that do no longer.
     pub(crate) async fn examine(
-        self,
+        mut self,
         log: &DcbLog,
         repair: bool,
         suspect: &BTreeSet<BoundaryId>,
     ) -> Result<[Vec<Difference>; 2], LogError> {
         let (mut differ, mut mended) = (Vec::new(), Vec::new());
+        // Somebody may have announced there for the first time since the survey.
+        for boundary in suspect.iter().filter(|_| repair) {
+            if !self.found.contains_key(boundary) {
+                let get = || log.table.get(fence_key(boundary), true);
+                let fence = Retry::default().run(get).await;
+                let fence = fence.map_err(|gave_up| gave_up.during("reading a fence"))?;
+                self.add(log, boundary, fence.unwrap_or_default());
+            }
+        }
         for (boundary, Copies { last, named, wanted, is_suspect }) in self.found {
             let last = last.max(wanted);
             let (mut left, mut is_open) = (None, false);
@@ -101,7 +111,12 @@ async fn levelled(
     wanted: u64,
 ) -> Result<Option<FenceDefect>, LogError> {
     let mut attempts = patient(Retry::default()).start();
-    while !level(log, Retry::default(), boundary, None, Some(wanted)).await? {
+    loop {
+        match level(log, Retry::default(), boundary, None, Some([wanted, last]), 0).await {
+            Ok(true) => break,
+            Ok(false) | Err(LogError::Store(StoreError::Contention { .. })) => {}
+            Err(error) => return Err(error),
+        }
         if !attempts.again().await {
             return Ok(Some(FenceDefect::Undecided));
         }
@@ -119,6 +134,10 @@ async fn examined(
     match get_together(log, Retry::default(), keys).await {
         Ok(found) => {
             let (fence, copies) = (found[0].as_ref(), (1..).zip(&found[1..]));
+            let named = fence.and_then(|fence| whole(fence, COPIES)).unwrap_or(0);
+            if named > last {
+                return Box::pin(examined(log, boundary, named)).await;
+            }
             let copies = copies.filter_map(|(place, item)| Some((place, item.as_ref()?)));
             let is_open = fence.is_some_and(|fence| fence.contains_key(ANNOUNCER));
             Ok((wrong(log, fence, copies), is_open))
@@ -137,7 +156,7 @@ fn wrong<'a>(
     copies: impl IntoIterator<Item = (u64, &'a Item)>,
 ) -> Option<FenceDefect> {
     let (counts, named) = (Fence::of(fence).counts, fence.and_then(|fence| whole(fence, COPIES)));
-    let is_announced = fence.is_some_and(|fence| is_recent(log, fence));
+    let is_announced = fence.is_some_and(|fence| is_recent(log.clock.now_ms(), fence));
     let differs = |(place, item): &(u64, &Item)| {
         let copy = Fence::of(Some(item)).counts;
         let counts_less = counts.iter().any(|(name, n)| copy.get(name).is_none_or(|it| it < n));

@@ -84,10 +84,10 @@ fn is_by(fence: &Item, announcer: &str) -> bool {
     fence.get(ANNOUNCER).and_then(|by| by.as_s().ok()).is_some_and(|by| by == announcer)
 }
 
-/// Whether somebody announces on the fence, and has not begun too long ago.
-pub(crate) fn is_recent(log: &DcbLog, fence: &Item) -> bool {
+/// Whether somebody announces on the fence, and has not begun too long before this time.
+pub(crate) fn is_recent(now_ms: u64, fence: &Item) -> bool {
     let begun = whole(fence, SINCE);
-    begun.is_some_and(|since| since.saturating_add(TAKEN_OVER_MS) > log.clock.now_ms())
+    begun.is_some_and(|since| since.saturating_add(TAKEN_OVER_MS) > now_ms)
 }
 
 /// As often as it takes to see an announcement end, or to take it over.
@@ -96,7 +96,8 @@ pub(crate) fn patient(retry: Retry) -> Retry {
 }
 
 /// Announces an append that updates the fence: puts all its copies with the counts that it will have. `is_read` means
-/// that the decision has read the partition of this fence. An open announcement of the same announcer is replaced.
+/// that the decision has read the partition of this fence. An open announcement of the same announcer is replaced. No
+/// clock counts that is behind `from_ms`: that of an import shows the times of events.
 ///
 /// # Errors
 /// The fence counts something else than the append requires, others announce at every attempt, or a request fails.
@@ -107,14 +108,16 @@ pub(crate) async fn announce(
     fence: &FenceEffect,
     is_read: bool,
     announcer: &str,
+    from_ms: u64,
 ) -> Result<Announcement, LogError> {
     let mut attempts = patient(retry).start();
     let mut requires = fence.requires.clone();
     let mut step = 1;
     loop {
         let update = || {
-            let mut update = Opening::new(log, announcer, step);
-            update.require_free(log);
+            let now_ms = log.clock.now_ms().max(from_ms);
+            let mut update = Opening::new(now_ms, announcer, step);
+            update.require_free(now_ms);
             update.require(&requires);
             update.build(log, boundary, "if_not_exists(#copies, :copies)", fence.copies.into())
         };
@@ -150,12 +153,13 @@ pub(crate) async fn announce(
 /// Levels the copies after an announcement whose append will not come, so checks need not wait. If that fails, those
 /// who meet the copies level them later.
 pub(crate) async fn give_up(log: &DcbLog, retry: Retry, boundary: &BoundaryId, announcer: &str) {
-    drop(level(log, retry, boundary, Some(announcer), None).await);
+    drop(level(log, retry, boundary, Some(announcer), None, 0).await);
 }
 
 /// Levels the copies of a fence: puts them all with the fence's counts. Returns whether it did; it does not if somebody
 /// else announces. `own` is an own announcement that is given up; if it is not open any more, nothing is to be done.
-/// With `wanted`, the fence has so many copies from now on.
+/// `wanted` says how many copies the fence has from now on, and how many there may be. No clock counts that is behind
+/// `from_ms`.
 ///
 /// # Errors
 /// A request fails.
@@ -164,21 +168,23 @@ pub(crate) async fn level(
     retry: Retry,
     boundary: &BoundaryId,
     own: Option<&str>,
-    wanted: Option<u64>,
+    wanted: Option<[u64; 2]>,
+    from_ms: u64,
 ) -> Result<bool, LogError> {
     let get = retry.run(|| log.table.get(fence_key(boundary), true)).await;
     let found = get.map_err(|gave_up| gave_up.during(OPERATION))?.unwrap_or_default();
     let is_own = own.is_some_and(|own| is_by(&found, own));
-    if !is_own && (own.is_some() || is_recent(log, &found)) {
+    if !is_own && (own.is_some() || is_recent(log.clock.now_ms().max(from_ms), &found)) {
         return Ok(false);
     }
     let now = whole(&found, COPIES).unwrap_or(0);
-    let (open, put_to) = (wanted.unwrap_or(now), wanted.unwrap_or(now).max(now));
+    let [open, there] = wanted.unwrap_or([now, now]);
+    let put_to = open.max(there).max(now);
     let announcer = log.clock.uuid().to_string();
     let (mut last, mut step) = (announced(&found), 1);
     loop {
         let update = || {
-            let mut update = Opening::new(log, &announcer, step);
+            let mut update = Opening::new(log.clock.now_ms().max(from_ms), &announcer, step);
             update.require_last(last);
             update.build(log, boundary, ":copies", put_to)
         };
@@ -299,7 +305,10 @@ pub(crate) async fn look(
     boundary: &BoundaryId,
     copy: u64,
     requires: &Counts,
+    from_ms: u64,
 ) -> Look {
+    // Half of the time is left for the fence itself.
+    let retry = retry.left().map_or(retry, |left| retry.within(left / 2));
     // Many may wait for a dead writer, so they look less and less often.
     let mut looks = retry.attempts_max(CHECKS_MAX).start();
     loop {
@@ -310,13 +319,13 @@ pub(crate) async fn look(
             Ok(changes) => return Look::More(changes),
             Err(_) => return Look::Fence,
         }
-        if !is_recent(log, &fence) {
+        if !is_recent(log.clock.now_ms().max(from_ms), &fence) {
             let found = looks.run(|| log.table.get(copy_key(boundary, copy), true)).await;
             let Ok(Some(found)) = found else { return Look::Fence };
             if differences(boundary, requires, Some(&found)).is_ok_and(|it| it.is_empty()) {
                 return Look::Again;
             }
-            match level(log, retry, boundary, None, None).await {
+            match level(log, retry, boundary, None, None, from_ms).await {
                 Ok(true) => return Look::Again,
                 Ok(false) => {}
                 // For want of a permission, for example.

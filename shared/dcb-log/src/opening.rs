@@ -21,18 +21,15 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    pub(crate) fn new(log: &DcbLog, announcer: &str, step: u64) -> Self {
+    pub(crate) fn new(now_ms: u64, announcer: &str, step: u64) -> Self {
         let names = [
             ("#announced", ANNOUNCED),
             ("#announcer", ANNOUNCER),
             ("#since", SINCE),
             ("#copies", COPIES),
         ];
-        let values = [
-            (":step", number(step)),
-            (":announcer", text(announcer)),
-            (":now", number(log.clock.now_ms())),
-        ];
+        let values =
+            [(":step", number(step)), (":announcer", text(announcer)), (":now", number(now_ms))];
         Self {
             names: names.map(|(alias, name)| (alias.to_owned(), name.to_owned())).into(),
             values: values.map(|(name, value)| (name.to_owned(), value)).into(),
@@ -41,11 +38,11 @@ impl Opening {
     }
 
     /// Nobody else announces, or somebody has announced too long ago.
-    pub(crate) fn require_free(&mut self, log: &DcbLog) {
+    pub(crate) fn require_free(&mut self, now_ms: u64) {
         let free =
             "(attribute_not_exists(#announcer) OR #announcer = :announcer OR #since <= :old)";
         self.conditions.push(free.to_owned());
-        let old = log.clock.now_ms().saturating_sub(TAKEN_OVER_MS);
+        let old = now_ms.saturating_sub(TAKEN_OVER_MS);
         self.values.insert(":old".to_owned(), number(old));
     }
 

@@ -135,8 +135,9 @@ impl<'a> Backlog<'a> {
         &mut self,
         mut partitions: Vec<Partition>,
     ) -> Result<Reached, FeedError> {
-        partitions.sort_unstable();
-        partitions.dedup();
+        partitions.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+        // An item has no log in its key.
+        partitions.dedup_by(|one, other| one.id == other.id);
         let keys = |some: &[Partition]| some.iter().map(|it| progress_key(&it.id)).collect();
         let table = &self.indexer.index.table;
         let batches = partitions.chunks(BATCH_KEYS_MAX);

@@ -40,7 +40,7 @@ impl fmt::Display for Partition {
 pub struct Notification {
     /// The partition.
     pub partition: Partition,
-    /// Events that the partition is known to have, by slot, each as an entry of the index has it. If they continue the
+    /// Events that the partition is known to have, by slot, each as its log has it. If they continue the
     /// indexed events, they are taken as they are. If not, or if there are none, the partition is read.
     pub events: BTreeMap<u64, Item>,
 }

@@ -75,7 +75,8 @@ impl Reference {
         let id = &self.partition.id;
         let context = match self.partition.log {
             LogKind::Dcb => "",
-            _ => id.as_str().split(['#', '-']).next().unwrap_or_default(),
+            LogKind::Aggregates => id.as_str().split('#').next().unwrap_or_default(),
+            LogKind::Documents => id.as_str().split('-').next().unwrap_or_default(),
         };
         SequencedEvent {
             partition: id.clone(),
@@ -88,6 +89,22 @@ impl Reference {
             version: 1,
             data: Value::Null,
             metadata: Metadata::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Readers look at the context of an event that can't be read.
+    #[test]
+    fn the_context_of_an_aggregate_may_have_a_hyphen() {
+        for (partition, context) in [("gift-cards#c1", "gift-cards"), ("carts-ada", "carts")] {
+            let partition = BoundaryId::stored(partition).into();
+            let body = Body::Here(Item::new());
+            let it = Reference { partition, slot: 1, event_type: "Sold".to_owned(), at: 1, body };
+            assert_eq!(it.known().context, context);
         }
     }
 }

@@ -18,6 +18,8 @@ use crate::{Parked, ViewError};
 
 /// Bytes of memory for the rows, about. If they take more, the index is read again for the rest.
 pub(crate) const FILL_BYTES_MAX: usize = 1_000_000_000;
+/// Bytes of memory for a row besides its id and its content, about.
+const ROW_BYTES: usize = 200;
 /// Rows that are put at once.
 const PUTS_AT_ONCE: usize = 128;
 /// Rows that are encoded before they are put.
@@ -43,13 +45,15 @@ impl Share {
         for id in touched.rows().iter().filter(|id| self.holds(id)).cloned().collect::<Vec<_>>() {
             let row = self.rows.remove(&id).unwrap_or_else(|| Folding::of(None));
             let row = touched.fold(work.view, &id, row);
-            self.rows.insert(id, row);
+            if !row.is_gone() {
+                self.rows.insert(id, row);
+            }
         }
         self.folded += 1;
         // Each row is measured once for each event on average, or less often.
         if self.folded > self.rows.len() / 2 {
             self.folded = 0;
-            let held = self.rows.iter().map(|(id, row)| id.len() + row.held());
+            let held = self.rows.iter().map(|(id, row)| ROW_BYTES + id.len() + row.held());
             if held.sum::<usize>() > bytes_max && self.until - self.from > 1 {
                 self.until = self.from.midpoint(self.until);
                 let (from, until) = (self.from, self.until);

@@ -71,6 +71,11 @@ impl Folding {
         Self { state: State::Failed(error.clone()), newest: event.id() }
     }
 
+    /// Whether there is no row, as before its first event.
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self.state, State::Row(None))
+    }
+
     /// The memory for the row, in bytes.
     pub(crate) fn held(&self) -> usize {
         match &self.state {

@@ -113,8 +113,10 @@ impl Projector {
                 let (was, content) = stored.map(|(_, row)| (row.was, row.content)).unzip();
                 let was_parked = matches!(content, Some(Some(Content::Parked(_))));
                 if was.as_ref().is_some_and(|was: &Was| was.as_of > to) {
-                    // The row shows an event that the view has not reached.
-                    again(&mut attempts, view).await?;
+                    // The row shows an event that the view has not reached, or has reached by now.
+                    if self.checkpoints.load(&reader).await? == reached {
+                        again(&mut attempts, view).await?;
+                    }
                     break;
                 }
                 let becomes = row.clone().end(id);

@@ -1,5 +1,6 @@
 //! Builds a new generation beside the live one.
 
+use futures::future::try_join;
 use ringfence_feed::Checkpoint;
 
 use crate::fill::FILL_BYTES_MAX;
@@ -39,10 +40,12 @@ impl Projector {
                     self.delete(view, old, report).await?;
                     if building.is_none() {
                         // The rows are of this rebuild, or of an earlier one that ended here.
-                        return Ok(live);
+                        return self.catch_up(view, live).await;
                     }
                 }
-                Registered { live, building: None, .. } if begun.is_some() => return Ok(live),
+                Registered { live, building: None, .. } if begun.is_some() => {
+                    return self.catch_up(view, live).await;
+                }
                 Registered { live, building: None, .. } => {
                     // A projector that had not noticed the flip may have put rows after they were deleted.
                     for old in (1..live.0).map(Generation) {
@@ -117,8 +120,15 @@ impl Projector {
         Ok(None)
     }
 
-    /// Serves `next`, which has come to the present, if it shows everything that `live` shows, so that no
-    /// reader sees the view go back. From then on no projector writes rows of `live`.
+    /// Applies what has come until the flip: the last notification of it may have found the old generation.
+    async fn catch_up(&self, view: &Definition, live: Generation) -> Result<Generation, ViewError> {
+        let work = Work { view, generation: live, alone: true, report: &|_| {} };
+        self.follow(&work, &mut Ran::default()).await?;
+        Ok(live)
+    }
+
+    /// Serves `next`, which has come to the present, if it shows all events that there are. From then on the checkpoint
+    /// of `live` does not move.
     async fn flip(
         &self,
         view: &Definition,
@@ -126,8 +136,8 @@ impl Projector {
         next: Generation,
     ) -> Result<bool, ViewError> {
         let (old, new) = (partition(view.name, live), partition(view.name, next));
-        let served = self.checkpoints.load(&old).await?;
-        let built = self.checkpoints.load(&new).await?;
+        let (served, built) =
+            try_join(self.checkpoints.load(&old), self.checkpoints.load(&new)).await?;
         // Rows of the old generation may show events that its checkpoint has not reached. So the new one shows all events
         // that there are.
         if built < served || self.next_ms(&[view], built).await?.is_some() {

@@ -88,7 +88,17 @@ impl<'a> Group<'a> {
             let was = self.place();
             self.find().await?;
             ran.checkpoint = Some(self.found.checkpoint);
-            if self.found.readers.is_empty() || self.follow(ran).await? {
+            let is_present = match self.follow(ran).await {
+                // Each of them reads only its own events when it goes alone.
+                Err(ViewError::Feed(error @ FeedError::Body(_))) if !self.members.is_empty() => {
+                    let cause = chain(&error);
+                    let all = self.members.keys().map(|reader| (reader.clone(), cause.clone()));
+                    self.part(all.collect()).await?;
+                    false
+                }
+                followed => followed?,
+            };
+            if self.found.readers.is_empty() || is_present {
                 ran.present = true;
                 return Ok(());
             }
@@ -181,13 +191,7 @@ impl<'a> Group<'a> {
                 self.unnotified = Some(cause.clone());
                 unable.insert(LANES.to_owned(), cause);
             }
-            for (reader, cause) in unable {
-                self.leave(&reader).await?;
-                if let Some(member) = self.members.remove(&reader) {
-                    (self.is_alone)(member.view.name);
-                    self.left.insert(member.view.name, cause);
-                }
-            }
+            self.part(unable).await?;
             if self.found.readers.is_empty() {
                 return Ok(true);
             }
@@ -269,6 +273,18 @@ impl<'a> Group<'a> {
             })
         });
         join_all(writes).await.into_iter().flatten().collect()
+    }
+
+    /// Readers leave, each with the cause. Views among them go on alone.
+    async fn part(&mut self, readers: BTreeMap<String, String>) -> Result<(), ViewError> {
+        for (reader, cause) in readers {
+            self.leave(&reader).await?;
+            if let Some(member) = self.members.remove(&reader) {
+                (self.is_alone)(member.view.name);
+                self.left.insert(member.view.name, cause);
+            }
+        }
+        Ok(())
     }
 
     async fn leave(&mut self, reader: &str) -> Result<(), ViewError> {

@@ -21,9 +21,9 @@ use crate::tables::{FeedTables, ViewTable};
 #[derive(Args)]
 #[command(after_help = "\
 The new generation is folded from the first event on, with the views of this build, so deploy the changed view
-first. After an interruption the same command continues with the rows that were built before. If the fold has
-changed since, begin with `--from-start`, while no other rebuild is under way. The old generation is served and stays
-current until the new one has caught up. Then its rows are deleted.
+first. If it breaks off while it folds, the same command begins again; after that it continues. If the fold has
+changed since, begin with `--from-start`. A second rebuild ends one that still folds. The old generation is served and
+stays current until the new one has caught up. Then its rows are deleted.
 
 Examples:
   ringfence replay view product-demand
@@ -103,7 +103,7 @@ pub async fn run(
     }
     let rebuild = || async {
         let rebuilt = projector.rebuild(view, &show_step).await;
-        rebuilt.context("to go on from there, rebuild the view again without --from-start")
+        rebuilt.context("to go on, rebuild the view again without --from-start")
     };
     let mut live = rebuild().await?;
     if from_start && !flipped.load(Relaxed) {

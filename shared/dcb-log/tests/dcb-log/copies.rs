@@ -7,10 +7,11 @@ use ringfence_aws::wire::{Fault, Wire};
 use ringfence_aws::{Clock, Item};
 use ringfence_core::kit::id;
 use ringfence_core::{
-    Append, Catalog, Consistency, Context, Decisions, EventLog, EventSchema, HandleError, Handled,
-    LogError, Plan, Query, QueryItem, Seen, StoreError, Tag, events, handle,
+    Append, Catalog, CommandContext, Consistency, Context, Decisions, Envelope, EventLog,
+    EventSchema, HandleError, Handled, LogError, Plan, Query, QueryItem, Seen, StoreError, Tag,
+    events, handle,
 };
-use ringfence_dcb_log::DcbLog;
+use ringfence_dcb_log::{DcbLog, Imported};
 
 use crate::prices::{cost, metered};
 use crate::shop::{OrderListed, OrderPlaced, ProductListed, Shop};
@@ -154,6 +155,26 @@ async fn a_dead_writer_holds_others_up_for_ten_seconds() {
         assert!(repair(&stack).await.in_order(), "{at}");
         stack.check_fences().await;
     }
+}
+
+/// The clock of an import shows the times of its events.
+#[tokio::test(start_paused = true)]
+async fn an_import_goes_on_after_one_that_died_while_it_announced() {
+    let mut stack = stack(2).await;
+    stack.clock = Clock::fixed(NOW_MS - 1_000_000);
+    let import = async |wire: &Wire, now_ms: u64| {
+        let log = stack.log_through(wire, &stack.catalog);
+        let context = CommandContext { now_ms, ..CommandContext::default() };
+        let envelope = Envelope { context, ..envelope() };
+        log.import("old#1", listed().into(), &envelope).await
+    };
+    let wire = Wire::default();
+    wire.inject("PutItem", 0, Fault::Delay(Duration::from_secs(3_600)));
+    let dead = tokio::time::timeout(Duration::from_millis(100), import(&wire, NOW_MS));
+    dead.await.expect_err("it waits");
+    let imported = import(&Wire::default(), NOW_MS + 10_001).await;
+    assert!(matches!(imported, Ok(Imported::Now(_))), "{imported:?}");
+    stack.check_fences().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -190,6 +190,27 @@ async fn a_member_that_is_slow_delays_no_other_one() {
     assert_eq!(readers(&world).await, ["notes#1", "others#1"]);
 }
 
+/// Each goes on alone, and reads only the logs of its own events.
+#[tokio::test(start_paused = true)]
+async fn views_part_if_events_can_not_be_read_from_their_log() {
+    let world = World::new(5, catalog());
+    world.publish([noted("n1", &["a"]), wiped("n1", &["b"])]).await;
+    round(&world, &both()).await;
+    world.publish([noted("n2", &["a"]), wiped("n3", &["a"])]).await;
+    world.wire.inject("BatchGetItem", 0, Fault::error("AccessDeniedException"));
+    let views = both();
+    let round = run_views(&world.projector(), &views, LONG, &world.clock, "request-1").await;
+    assert!(world.wire.is_spent() && round.unfinished.is_empty(), "{round:?}");
+    let left = round.line.json["left"].as_object().unwrap();
+    let why = "the events of the index can't be read from their log";
+    assert!(
+        left.len() == 2 && left.values().all(|it| it.as_str().unwrap().contains(why)),
+        "{left:?}"
+    );
+    assert_eq!(world.counts(FIRST).await, expected(&world).await);
+    assert_eq!(readers(&world).await, ["notes#1", "others#1"], "they have met again");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_event_that_does_not_touch_a_view_is_waited_for_without_a_write_of_the_view() {
     let world = World::new(4, catalog());
