@@ -29,7 +29,7 @@ use crate::item::{
     ANNOUNCED, ANNOUNCER, COPIES, HEAD, OPEN, SINCE, count, count_name, key, number, whole,
 };
 use crate::log::DcbLog;
-use crate::opening::{Opening, TAKEN_OVER_MS};
+use crate::opening::{AHEAD_MS, Opening, TAKEN_OVER_MS};
 
 const OPERATION: &str = "announcing an append";
 /// How often somebody looks whether an announcement has ended. With these waits that takes longer than ten seconds, so
@@ -87,7 +87,9 @@ fn is_by(fence: &Item, announcer: &str) -> bool {
 /// Whether somebody announces on the fence, and has not begun too long before this time.
 pub(crate) fn is_recent(now_ms: u64, fence: &Item) -> bool {
     let begun = whole(fence, SINCE);
-    begun.is_some_and(|since| since.saturating_add(TAKEN_OVER_MS) > now_ms)
+    begun.is_some_and(|since| {
+        since.saturating_add(TAKEN_OVER_MS) > now_ms && since <= now_ms + AHEAD_MS
+    })
 }
 
 /// As often as it takes to see an announcement end, or to take it over.

@@ -12,6 +12,8 @@ use crate::log::DcbLog;
 
 /// Others may take over an announcement after this time, in milliseconds.
 pub(crate) const TAKEN_OVER_MS: u64 = 10_000;
+/// And at once if it began so much later than now, in milliseconds: then a clock is wrong.
+pub(crate) const AHEAD_MS: u64 = 2_000;
 
 /// It gives the announcement a number that is `step` later than the last one.
 pub(crate) struct Opening {
@@ -39,11 +41,12 @@ impl Opening {
 
     /// Nobody else announces, or somebody has announced too long ago.
     pub(crate) fn require_free(&mut self, now_ms: u64) {
-        let free =
-            "(attribute_not_exists(#announcer) OR #announcer = :announcer OR #since <= :old)";
+        let free = "(attribute_not_exists(#announcer) OR #announcer = :announcer OR #since <= :old \
+                    OR #since > :ahead)";
         self.conditions.push(free.to_owned());
         let old = now_ms.saturating_sub(TAKEN_OVER_MS);
         self.values.insert(":old".to_owned(), number(old));
+        self.values.insert(":ahead".to_owned(), number(now_ms + AHEAD_MS));
     }
 
     /// The fence has these counts.

@@ -218,7 +218,7 @@ impl World {
     /// Nothing is blocked for ever: alone, with fresh reads, every command is settled at once.
     pub(crate) async fn lone_writer(&mut self) -> Result<(), String> {
         // A dead writer may have announced an append, with a clock that is ahead.
-        let clock = Clock::fixed(NOW_MS + 2 * SKEW_MAX_MS + STRAY_MAX_MS);
+        let clock = Clock::fixed(self.clock.now_ms() + 2 * SKEW_MAX_MS + STRAY_MAX_MS);
         let log = self.log(&clock);
         for job in &self.jobs {
             let envelope = Envelope { metadata: metadata(job), ..Envelope::default() };

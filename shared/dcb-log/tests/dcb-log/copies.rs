@@ -157,6 +157,17 @@ async fn a_dead_writer_holds_others_up_for_ten_seconds() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_announcement_by_a_clock_that_is_far_ahead_holds_nobody_up() {
+    let mut stack = stack(2).await;
+    stack.clock = Clock::fixed(NOW_MS + 86_400_000);
+    let dead = tokio::time::timeout(Duration::from_millis(100), die(&stack, 3));
+    dead.await.expect_err("it waits");
+    stack.clock = Clock::fixed(NOW_MS);
+    assert_eq!(list(&stack.log()).await, 1);
+    stack.check_fences().await;
+}
+
 /// The clock of an import shows the times of its events.
 #[tokio::test(start_paused = true)]
 async fn an_import_goes_on_after_one_that_died_while_it_announced() {

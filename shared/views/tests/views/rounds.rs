@@ -8,7 +8,7 @@ use ringfence_views::{Definition, View};
 use serde_json::json;
 
 use crate::notes::{Consumed, Notes, Row, catalog, noted, poison, view, wiped};
-use crate::world::{FIRST, LONG, World};
+use crate::world::{FIRST, LONG, SECOND, World};
 
 /// The same rows under another name, by a fold that never sees the poison.
 pub(crate) struct Others;
@@ -160,4 +160,22 @@ async fn a_round_without_time_says_that_it_is_behind() {
     let behind = &line["views"][0]["events_behind"];
     assert_eq!((&line["level"], behind), (&json!("WARN"), &json!(50)));
     assert!(line["view_lag"].as_u64().is_some_and(|ms| ms >= 2_000), "{line}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_comes_while_a_rebuild_changes_over_is_in_the_new_rows() {
+    let world = World::new(6, catalog());
+    world.publish([noted("n1", &["a"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    // After the begin of the generation the change over.
+    world.wire.inject("TransactWriteItems", 1, Fault::Delay(Duration::from_secs(2)));
+    let rebuild = async { world.projector().rebuild(&view(), &|_| {}).await.unwrap() };
+    // Its notification finds the old generation.
+    let event = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        world.publish([noted("n1", &["a"])]).await;
+    };
+    let (live, ()) = futures::future::join(rebuild, event).await;
+    assert!(live == SECOND && world.wire.is_spent());
+    assert_eq!(world.counts(SECOND).await["a"], 2);
 }

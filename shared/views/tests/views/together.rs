@@ -198,15 +198,10 @@ async fn views_part_if_events_can_not_be_read_from_their_log() {
     round(&world, &both()).await;
     world.publish([noted("n2", &["a"]), wiped("n3", &["a"])]).await;
     world.wire.inject("BatchGetItem", 0, Fault::error("AccessDeniedException"));
-    let views = both();
-    let round = run_views(&world.projector(), &views, LONG, &world.clock, "request-1").await;
+    let round = run_views(&world.projector(), &both(), LONG, &world.clock, "request-1").await;
     assert!(world.wire.is_spent() && round.unfinished.is_empty(), "{round:?}");
-    let left = round.line.json["left"].as_object().unwrap();
-    let why = "the events of the index can't be read from their log";
-    assert!(
-        left.len() == 2 && left.values().all(|it| it.as_str().unwrap().contains(why)),
-        "{left:?}"
-    );
+    let left = round.line.json["left"].to_string();
+    assert_eq!(left.matches("the events of the index can't be read from their log").count(), 2);
     assert_eq!(world.counts(FIRST).await, expected(&world).await);
     assert_eq!(readers(&world).await, ["notes#1", "others#1"], "they have met again");
 }
