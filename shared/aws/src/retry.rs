@@ -130,8 +130,7 @@ impl Sends {
     }
 
     /// Sends the write as [`Retry::run`], and once more where a refusal does not judge an earlier send whose answer was
-    /// lost. `judge` says what a failed send means, and gets whether there was such an
-    /// earlier send.
+    /// lost. `judge` says what a failed send means, and gets whether there was such an earlier send.
     ///
     /// # Errors
     /// That of `judge`, or the failure of the `operation` ([`GaveUp::writing`]).

@@ -80,8 +80,8 @@ pub(crate) async fn commit(
     ended
 }
 
-/// Announces the append on fences with copies, in their order, so no two writers wait for each other. Then mints and
-/// sends. Adds the name of the announcer on each of these fences.
+/// Announces the append on fences with copies, in their order, so two writers seldom wait for each other. Then mints
+/// and sends. Adds the name of the announcer on each of these fences.
 ///
 /// If a copy of a fence refuses a check, an earlier send without an answer can still take effect, because a copy may
 /// count less again. So the next request has the same slots and the same `appendId`. It checks that copy again, or the

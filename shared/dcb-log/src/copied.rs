@@ -2,8 +2,8 @@
 //!
 //! A scan shows fence and copies at different moments, so it only finds suspects. A suspect is read in one transaction.
 //! No open copy may count less than the fence, and none may have a later number. If nobody announces there, each counts
-//! what the fence counts. A repair also levels behind an open announcement: if the fence was mended meanwhile, its copies
-//! count too few, and may come late.
+//! what the fence counts. A repair also levels behind an open announcement: if the fence was mended meanwhile, its
+//! copies count too few, and may come late.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -20,8 +20,8 @@
 //! }
 //! ```
 //!
-//! Architecture invariant: only the modules `item`, `fence`, `compare`, `copies`, `opening`, `record` and `snapshot` name
-//! the attributes of the table's items.
+//! Architecture invariant: only the modules `item`, `fence`, `compare`, `copies`, `opening`, `record` and `snapshot`
+//! name the attributes of the table's items.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 #[cfg(test)]

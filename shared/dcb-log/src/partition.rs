@@ -11,9 +11,9 @@ use crate::item::{AT, ID, POSITION, number, slot, text, whole};
 use crate::log::DcbLog;
 
 impl DcbLog {
-    /// The items of the partition's events in some slots, one page after the other. Even if the read is strong, the events
-    /// of one append may become visible one by one, so there can be gaps. A caller that reads to the end must ignore the
-    /// events after a gap.
+    /// The items of the partition's events in some slots, one page after the other. Even if the read is strong, the
+    /// events of one append may become visible one by one, so there can be gaps. A caller that reads to the end must
+    /// ignore the events after a gap.
     ///
     /// # Errors
     /// A page can't be read.

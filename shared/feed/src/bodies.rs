@@ -1,8 +1,8 @@
 //! Fetches the bodies of the events that a reader wants from their logs.
 //!
-//! A first read is eventually consistent, at half the price. An event that it does not show, or shows with another mark,
-//! is read again strongly. If its log does not have it then, it is an event that can't be read: no reader passes over it
-//! in silence.
+//! A first read is eventually consistent, at half the price. An event that it does not show, or shows with another
+//! mark, is read again strongly. If its log does not have it then, it is an event that can't be read: no reader passes
+//! over it in silence.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! The end of the index: where the next page begins.
 //!
-//! Only the lease names the end, as a hint. A query backwards finds the last page of an epoch first, and only the last epoch has a last
-//! page that is not sealed. An `Index` remembers an epoch that has begun, so usually one query is enough. A new `Index`
-//! looks at epoch 1, 2, 4, 8, … until one is missing, and then halves the steps: of a thousand epochs it looks at
-//! twenty at most.
+//! Only the lease names the end, as a hint. A query backwards finds the last page of an epoch first, and only the last
+//! epoch has a last page that is not sealed. An `Index` remembers an epoch that has begun, so usually one query is
+//! enough. A new `Index` looks at epoch 1, 2, 4, 8, … until one is missing, and then halves the steps: of a thousand
+//! epochs it looks at twenty at most.
 
 use std::sync::atomic::Ordering;
 

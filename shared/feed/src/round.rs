@@ -4,8 +4,8 @@
 //! progress of its partitions. So if a page can be put at that end, no other page has brought the partitions further.
 //! If not, the pages after that end show how far they have come; if there are too many, the progress is read again.
 //!
-//! While a page is settled, the next one is put. In the end all pages of the round are settled, and the progress of each
-//! partition is stored, whoever has indexed its events. So a reader that waits for an acknowledged event finds it.
+//! While a page is settled, the next one is put. In the end all pages of the round are settled, and the progress of
+//! each partition is stored, whoever has indexed its events. So a reader that waits for an acknowledged event finds it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -28,8 +28,8 @@ use crate::tail::{Tail, UNSETTLED_MAX};
 const COMMITS_MAX: u32 = 16;
 /// The most pages of others that are read after a refused one.
 const PAGES_MAX: i32 = 4;
-/// The most partitions of pages for which every indexer checks whether they are settled. Larger pages are announced in the
-/// lease: a read unit costs a fifth of a write unit.
+/// The most partitions of pages for which every indexer checks whether they are settled. Larger pages are announced in
+/// the lease: a read unit costs a fifth of a write unit.
 const CHECKED_MAX: usize = 5;
 /// The bytes of a page that cost as much as the progress of a partition, which is read strongly too.
 const UNIT_BYTES: usize = 4 * 1_024;

@@ -70,8 +70,8 @@ impl Together {
 }
 
 impl Checkpoints {
-    /// A reader with the time of its checkpoint, which it has reached by itself or together with others; `None` before its
-    /// first own checkpoint. Two strong reads.
+    /// A reader with the time of its checkpoint, which it has reached by itself or together with others; `None` before
+    /// its first own checkpoint. Two strong reads.
     ///
     /// # Errors
     /// A request that fails for good or too often.
@@ -112,8 +112,8 @@ impl Checkpoints {
         Together::of(self.item(together_key()).await?.as_ref())
     }
 
-    /// Moves the readers that move together. No event up to `to` may concern one of them beyond its own checkpoint. False
-    /// if they were moved meanwhile, or one of them has joined or left.
+    /// Moves the readers that move together. No event up to `to` may concern one of them beyond its own checkpoint.
+    /// False if they were moved meanwhile, or one of them has joined or left.
     ///
     /// # Errors
     /// A request that fails for good or too often.

@@ -286,8 +286,8 @@ impl Indexer {
 }
 
 impl IndexReport {
-    /// Takes in an item that is an event. The place of an event follows from its key, so an event that can't be decoded is
-    /// compared too.
+    /// Takes in an item that is an event. The place of an event follows from its key, so an event that can't be decoded
+    /// is compared too.
     fn item(
         &mut self,
         source: &dyn Source,

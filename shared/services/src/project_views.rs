@@ -1,7 +1,8 @@
 //! project-views: folds new events into the rows of all views, and notifies the reactors that read them.
 //!
-//! The index's stream only notifies; each run reads everything that is new ([`project_views`](ringfence_views::project_views)).
-//! If a view fails, the invocation fails as a whole, so that Lambda delivers the stream's records again.
+//! The index's stream only notifies; each run reads everything that is new
+//! ([`project_views`](ringfence_views::project_views)). If a view fails, the invocation fails as a whole, so that
+//! Lambda delivers the stream's records again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,7 +33,8 @@ pub struct ProjectViews {
     clock: Clock,
 }
 
-/// The names of the tables of the logs, of the index and of the views, and of the bus, if the stack has readers of lanes.
+/// The names of the tables of the logs, of the index and of the views, and of the bus, if the stack has readers of
+/// lanes.
 pub struct Names {
     logs: BTreeMap<LogKind, String>,
     index: String,

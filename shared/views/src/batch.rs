@@ -21,8 +21,8 @@ pub const ROWS_MAX: usize = ACTIONS_MAX - 3;
 pub const HELD_BYTES_MAX: usize = 8_000_000;
 /// After this many events the checkpoint is written. So they are not all read again after a crash.
 pub(crate) const ENTRIES_MAX: usize = 1_000;
-/// The rows that the events of the first batch touch, each event counted by itself; twice as many in each further batch.
-/// A run that breaks off reads the rows of its batch again. So one that a table throttles has small batches.
+/// The rows that the events of the first batch touch, each event counted by itself; twice as many in each further
+/// batch. A run that breaks off reads the rows of its batch again. So one that a table throttles has small batches.
 const TOUCHES_FIRST: usize = 100;
 /// And at most so many.
 const TOUCHES_MAX: usize = 2_000;

@@ -64,8 +64,8 @@ impl Share {
 }
 
 impl Projector {
-    /// Folds all events into a generation that this run has begun, and moves its checkpoint after them. False if another
-    /// operator has given it up.
+    /// Folds all events into a generation that this run has begun, and moves its checkpoint after them. False if
+    /// another operator has given it up.
     pub(crate) async fn fill(&self, work: &Work<'_>, bytes_max: usize) -> Result<bool, ViewError> {
         let reader = partition(work.view.name, work.generation);
         let to = self.index.end().await?;

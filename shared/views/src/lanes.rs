@@ -1,9 +1,10 @@
 //! Readers of lanes: reactors and ordered automations. The run that reads the index for the views notifies them of new
 //! events.
 //!
-//! They move together with the views, as one more reader without a view. Its place moves past an event after the readers
-//! of that event were notified. So if a run breaks off, they may be notified twice, but not never. If a notification
-//! fails, the reader leaves the views, which go on; before it joins them again, all readers of lanes are notified.
+//! They move together with the views, as one more reader without a view. Its place moves past an event after the
+//! readers of that event were notified. So if a run breaks off, they may be notified twice, but not never. If a
+//! notification fails, the reader leaves the views, which go on; before it joins them again, all readers of lanes are
+//! notified.
 
 use std::collections::BTreeSet;
 use std::fmt;

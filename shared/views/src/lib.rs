@@ -1,13 +1,14 @@
 //! Read models: rows folded from the index.
 //!
 //! A [`View`] is pure: it says which rows an event touches, and how each row changes. The [`Projector`] reads the index
-//! from the view's checkpoint, folds, and writes the rows one by one and then the checkpoint. Each row says how far it is
-//! folded. So every event has its effect once, even if events are repeated and several projectors run. A [`ViewReader`] serves the rows, and can wait until
-//! they show an event.
+//! from the view's checkpoint, folds, and writes the rows one by one and then the checkpoint. Each row says how far it
+//! is folded. So every event has its effect once, even if events are repeated and several projectors run. A
+//! [`ViewReader`] serves the rows, and can wait until they show an event.
 //!
 //! [`fold`] folds events into rows in memory, for programs that have events and no tables.
 //!
-//! Views that are current move together: one reading of the index and one checkpoint for all that an event does not touch.
+//! Views that are current move together: one reading of the index and one checkpoint for all that an event does not
+//! touch.
 //!
 //! A row that can't be written is parked: the view goes on with the others, and the row is folded again when an
 //! operator asks for it. An event that can't be read is parked in the same way.

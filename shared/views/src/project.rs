@@ -63,8 +63,8 @@ pub struct Ran {
 pub(crate) struct Work<'a> {
     pub(crate) view: &'a Definition,
     pub(crate) generation: Generation,
-    /// Whether the view goes alone. If it moves together with others, it parks no row, and its own checkpoint moves only
-    /// if a row is removed.
+    /// Whether the view goes alone. If it moves together with others, it parks no row, and its own checkpoint moves
+    /// only if a row is removed.
     pub(crate) alone: bool,
     pub(crate) report: &'a (dyn Fn(&Ran) + Send + Sync),
 }
@@ -254,8 +254,8 @@ impl Projector {
         Ok(self.index.count(checkpoint.unwrap_or(Checkpoint::START), end).await?)
     }
 
-    /// The time of the first event after a checkpoint that one of the views reads, in milliseconds since 1970; `None` if
-    /// there is none. It looks at a thousand events: then the last of them counts.
+    /// The time of the first event after a checkpoint that one of the views reads, in milliseconds since 1970; `None`
+    /// if there is none. It looks at a thousand events: then the last of them counts.
     ///
     /// # Errors
     /// The index can't be read.

@@ -1,7 +1,7 @@
 //! One run of project-views: it folds new events into the rows of all views, and notifies the readers of lanes.
 //!
-//! Views that are current read the index once, from the checkpoint that they have in common; each other view reads it from
-//! its own checkpoint. A view that fails does not stop the others.
+//! Views that are current read the index once, from the checkpoint that they have in common; each other view reads it
+//! from its own checkpoint. A view that fails does not stop the others.
 
 mod report;
 mod round;

@@ -52,7 +52,7 @@ pub struct Shown {
     /// The row, or why it is parked.
     pub content: Content,
     /// The checkpoint after the last event or batch that touched it, or a later one up to which it is also current. It
-    /// never goes back, even if another generation is served.
+    /// goes back only when another generation is served, by the events of a moment.
     pub as_of: Checkpoint,
 }
 
@@ -252,7 +252,7 @@ impl ViewReader {
                 || self.table.0.query(|query| of_list(query, rows, &page).consistent_read(strong));
             let read = Retry::default().run(query).await.map_err(failed("listing rows"))?;
             let items = read.items.unwrap_or_default();
-            let is_full = items.len() < usize::from(page.limit);
+            let is_cut = items.len() < usize::from(page.limit);
             for item in items {
                 found.extend(shown(decode(item)?));
             }
@@ -263,7 +263,7 @@ impl ViewReader {
                 next = found.last().map(|row| row.id.clone());
             }
             // A query ends at 1 MB, and so does the page.
-            if next.is_none() || found.len() == most || is_full {
+            if next.is_none() || found.len() == most || is_cut {
                 return Ok((found, next));
             }
             (page.after, page.limit) = (next, page.limit.saturating_mul(2));
@@ -356,7 +356,8 @@ impl ViewReader {
         }
     }
 
-    /// Whether a view may read the event of a wait. The event before `until` is that one, or a later one of its partition.
+    /// Whether a view may read the event of a wait. The event before `until` is that one, or a later one of its
+    /// partition.
     async fn reads(
         &self,
         view: &Definition,

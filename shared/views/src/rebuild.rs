@@ -22,8 +22,8 @@ pub enum Step {
 
 impl Projector {
     /// Folds a new generation of the view from the first event on, beside the one that is served. Serves it as soon as
-    /// it has caught up, and then deletes the old one's rows. If it is interrupted before all rows are written, the next
-    /// call begins again. Writes and reads of the view go on meanwhile.
+    /// it has caught up, and then deletes the old one's rows. If it is interrupted before all rows are written, the
+    /// next call begins again. Writes and reads of the view go on meanwhile.
     ///
     /// # Errors
     /// As [`Projector::run`], and [`ViewError::GivenUp`]; the old generation is still served.
@@ -138,8 +138,8 @@ impl Projector {
         let (old, new) = (partition(view.name, live), partition(view.name, next));
         let (served, built) =
             try_join(self.checkpoints.load(&old), self.checkpoints.load(&new)).await?;
-        // Rows of the old generation may show events that its checkpoint has not reached. So the new one shows all events
-        // that there are.
+        // Rows of the old generation may show events that its checkpoint has not reached. So the new one shows all
+        // events that there are.
         if built < served || self.next_ms(&[view], built).await?.is_some() {
             return Ok(false);
         }

@@ -36,7 +36,8 @@ pub const AS_OF: &str = "as_of";
 pub const DUE_IN: &str = "dueIn";
 /// Marks a tombstone.
 const REMOVED: &str = "removed";
-/// When DynamoDB deletes an item, in seconds since 1970. Rows lack it; tombstones and answers of queued commands have it.
+/// When DynamoDB deletes an item, in seconds since 1970. Rows lack it; tombstones and answers of queued commands have
+/// it.
 pub const EXPIRES_AT: &str = "expiresAt";
 /// The time of a row, in milliseconds since 1970.
 pub const DUE_AT: &str = "dueAt";
@@ -208,8 +209,8 @@ impl Write {
         }
     }
 
-    /// Puts the row, or the tombstone, which goes at a time in milliseconds since 1970. The condition is that the row is
-    /// still as it was read.
+    /// Puts the row, or the tombstone, which goes at a time in milliseconds since 1970. The condition is that the row
+    /// is still as it was read.
     pub(crate) fn put(
         self,
         table: &str,
@@ -284,8 +285,8 @@ fn number(checkpoint: Checkpoint) -> AttributeValue {
 }
 
 impl ViewTable {
-    /// Reads some of at most 100 rows strongly, and takes their ids out of `ids`. A missing row is `None`. The bytes are
-    /// those of the rows in memory.
+    /// Reads some of at most 100 rows strongly, and takes their ids out of `ids`. A missing row is `None`. The bytes
+    /// are those of the rows in memory.
     pub(crate) async fn some_rows<'a>(
         &self,
         view: &str,

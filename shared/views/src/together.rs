@@ -2,9 +2,9 @@
 //!
 //! Each view has its own checkpoint. The views that move together have another one in common, which moves past an event
 //! once each of them that the event touches has written its rows. Meanwhile the own checkpoints stay where they are,
-//! except past an event that removes a row. A view joins when it is current. It leaves, with its own checkpoint where it
-//! was, before a row or event of it is parked and before another generation is built, and when it fails or is slow. Then
-//! it goes on alone. The readers of lanes move with them: see [`lanes`](crate::lanes).
+//! except past an event that removes a row. A view joins when it is current. It leaves, with its own checkpoint where
+//! it was, before a row or event of it is parked and before another generation is built, and when it fails or is slow.
+//! Then it goes on alone. The readers of lanes move with them: see [`lanes`](crate::lanes).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,8 +147,8 @@ impl<'a> Group<'a> {
         Ok(())
     }
 
-    /// Lets the readers of lanes move with the views. Nobody has looked which of them read the events before that, so all
-    /// are notified first.
+    /// Lets the readers of lanes move with the views. Nobody has looked which of them read the events before that, so
+    /// all are notified first.
     async fn join_lanes(&mut self) -> Result<(), ViewError> {
         let Projector { lanes, index, checkpoints, table, clock, .. } = self.projector;
         let Some(lanes) = lanes.as_ref().filter(|_| !self.found.readers.contains(LANES)) else {
@@ -295,8 +295,8 @@ impl<'a> Group<'a> {
 }
 
 impl Projector {
-    /// Applies the events that touch rows of a member. No other event up to `end` touches one. False if the view can't go
-    /// on with the others.
+    /// Applies the events that touch rows of a member. No other event up to `end` touches one. False if the view can't
+    /// go on with the others.
     async fn apply(
         &self,
         Member { view, generation, ran }: &mut Member<'_>,

@@ -151,8 +151,8 @@ impl Projector {
         Ok(())
     }
 
-    /// Passes over a parked event for good, for this reason: neither a retry nor a rebuild parks it again. Returns false
-    /// if it is not parked.
+    /// Passes over a parked event for good, for this reason: neither a retry nor a rebuild parks it again. Returns
+    /// false if it is not parked.
     ///
     /// # Errors
     /// The view table can't be read or written.

@@ -14,8 +14,8 @@ use crate::error::ViewError;
 pub trait View {
     /// Name in kebab case: the first part of its HTTP path.
     const NAME: &'static str;
-    /// The version of the fold. Raise it with each change of what `rows` and `evolve` make of events, and rebuild the view
-    /// after the deploy. The checks of a stack compare the rows and ask for it.
+    /// The version of the fold. Raise it with each change of what `rows` and `evolve` make of events, and rebuild the
+    /// view after the deploy. The checks of a stack compare the rows and ask for it.
     const VERSION: u32 = 0;
     /// The contexts of the streams whose events it reads, besides those of the DCB log. They are named
     /// because other streams may have types of the same names: no catalog knows all types of streams.

@@ -1,9 +1,9 @@
 //! Writes the rows of a batch one by one, and then the checkpoint.
 //!
-//! A row shows the events up to its `as_of`, so an event that comes again changes only the rows that do not show it yet.
-//! A row is put only if it is as it was read: its `as_of` only grows, so a put that arrives late is refused. A row that
-//! is removed leaves a tombstone, which appears in one transaction with the checkpoint. So a row that is missing has
-//! never been there, or was removed before the checkpoint, and more than a day ago.
+//! A row shows the events up to its `as_of`, so an event that comes again changes only the rows that do not show it
+//! yet. A row is put only if it is as it was read: its `as_of` only grows, so a put that arrives late is refused. A row
+//! that is removed leaves a tombstone, which appears in one transaction with the checkpoint. So a row that is missing
+//! has never been there, or was removed before the checkpoint, and more than a day ago.
 
 use std::collections::BTreeSet;
 

@@ -2,9 +2,10 @@
 //! there are, explored exhaustively.
 //!
 //! Each fence has one type of event. An append adds one event, and updates the fence's own count in the same
-//! transaction. A check reads any part of the events, and appends elsewhere if a copy, or the fence itself, counts as many.
-//! Anybody may take over an announcement at any time, so nothing depends on clocks. A writer can crash between any two
-//! steps. A request can stay without an answer, and arrive at any later time or never. Its sender sends it again.
+//! transaction. A check reads any part of the events, and appends elsewhere if a copy, or the fence itself, counts as
+//! many. Anybody may take over an announcement at any time, so nothing depends on clocks. A writer can crash between
+//! any two steps. A request can stay without an answer, and arrive at any later time or never. Its sender sends it
+//! again.
 
 mod machine;
 mod rules;

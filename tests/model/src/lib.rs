@@ -7,8 +7,8 @@
 //! keys. `text` has the words, and `explore` visits everything that can happen. [`catalogue`] lists the commands,
 //! [`runs`] the bounds, and [`mutants`] the protocols with one switch turned, each with the property that it breaks.
 //!
-//! [`copies`], [`feed`] and [`repair`] are separate models: of the copies of a fence, of the way of events into the index,
-//! and of the repair of fences beside writers.
+//! [`copies`], [`feed`] and [`repair`] are separate models: of the copies of a fence, of the way of events into the
+//! index, and of the repair of fences beside writers.
 //!
 //! `docs/no-lost-update.md` has the argument for the models.
 

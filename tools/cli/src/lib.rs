@@ -101,8 +101,8 @@ enum OfAll {
     Send(send::Arguments),
     /// Shows the answer of a queued command. Status 0: accepted, 1: rejected, 2: no answer yet, or error.
     Answer(answer::Arguments),
-    /// Makes a token for a stack on this machine that was started with `cargo local --auth`. With --stack, gets one from
-    /// the user pool of that stack, for its program.
+    /// Makes a token for a stack on this machine that was started with `cargo local --auth`. With --stack, gets one
+    /// from the user pool of that stack, for its program.
     Token(token::Arguments),
     /// Makes a dry run of a command: shows what it would read, answer and write, and what that would cost. Writes
     /// nothing. Status 0: it would be accepted, 1: rejected by the slice, 2: error.

@@ -96,8 +96,8 @@ impl Source {
 /// The paths and the texts of the starter's files.
 pub(crate) const STARTER: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/starter.rs"));
 
-/// Plans a stack in an empty folder: the starter under the stack's name, in a separate workspace, with its example unless
-/// it is to be empty.
+/// Plans a stack in an empty folder: the starter under the stack's name, in a separate workspace, with its example
+/// unless it is to be empty.
 pub(crate) fn add(
     plan: &mut Plan,
     name: &str,

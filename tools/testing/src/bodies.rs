@@ -8,8 +8,8 @@ use ringfence_feed::{Partition, Until};
 use crate::readers::{AGGREGATES, World, noted};
 
 impl World {
-    /// The requests of a reader of all events: of one that is alone in its partition, and of several. Those of documents
-    /// need none.
+    /// The requests of a reader of all events: of one that is alone in its partition, and of several. Those of
+    /// documents need none.
     pub(crate) async fn requests_for_bodies(&self, of_aggregates: bool) -> Vec<Exchange> {
         let mut asked = Vec::new();
         for events in [1, 2] {

@@ -281,7 +281,8 @@ impl World {
         Lanes { handler, index: self.index.clone(), table: self.table_at(clock) }
     }
 
-    /// A function of the reactor that repeats itself in doubt, with receipts, or without them as ordered automations have none.
+    /// A function of the reactor that repeats itself in doubt, with receipts, or without them as ordered automations
+    /// have none.
     pub(crate) fn bare<const RECEIPTS: bool>(&self) -> Lanes<Bare<RECEIPTS>> {
         let Lanes { handler, index, table } = self.function::<false>(&self.clock);
         Lanes { handler: Bare(handler, Starts::Beginning), index, table }

@@ -20,8 +20,8 @@ const TURN: Duration = Duration::from_secs(1);
 /// The result of one run of all views.
 #[derive(Debug)]
 pub struct Round {
-    /// The log line: metrics of the served views together, and figures of each view that new events touched or that goes
-    /// alone.
+    /// The log line: metrics of the served views together, and figures of each view that new events touched or that
+    /// goes alone.
     pub line: LogLine,
     /// Served views that failed or did not reach the present in time, with the cause. They need another notification.
     pub unfinished: Vec<String>,
@@ -30,8 +30,8 @@ pub struct Round {
 /// Runs every view, until nothing is left or the time is over. Views that are current move together, and read the index
 /// once. Each other one goes alone. Only its rebuild writes a generation that is being built.
 ///
-/// The next notification comes only when all are done. So while one view is behind or fails, the others go on, and a view
-/// that fails is tried again until the time is over.
+/// The next notification comes only when all are done. So while one view is behind or fails, the others go on, and a
+/// view that fails is tried again until the time is over.
 pub async fn run_views(
     projector: &Projector,
     views: &[Definition],

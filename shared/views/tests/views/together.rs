@@ -220,7 +220,8 @@ async fn an_event_that_does_not_touch_a_view_is_waited_for_without_a_write_of_th
         &[others],
     );
     let at = |number: i64| Some(number.try_into().unwrap());
-    // While nobody runs the views, an answer about an event that the view does not read takes a second, and one read more.
+    // While nobody runs the views, an answer about an event that the view does not read takes a second, and one read
+    // more.
     world.wire.forget();
     let began = tokio::time::Instant::now();
     let read = reader.row("others", "b", Some(&wait(&event, 10_000))).await.unwrap();
@@ -240,7 +241,8 @@ async fn an_event_that_does_not_touch_a_view_is_waited_for_without_a_write_of_th
         panic!("it is shown");
     };
     assert!(row.is_some());
-    // Generation, where the event is, own checkpoint, the checkpoint of all, row; then row and checkpoint as of a moment.
+    // Generation, where the event is, own checkpoint, the checkpoint of all, row; then row and checkpoint as of a
+    // moment.
     let operations = world.units().into_iter().map(|(operation, _)| operation);
     assert_eq!(
         operations.collect::<Vec<_>>(),
@@ -291,8 +293,8 @@ impl Director for Crash {
     fn carried_out(&self, _operation: &str, _request: &Value, _status: u16) {}
 }
 
-/// A run crashes at a request; the next ones go on. Returns whether it crashed, whether all rows are right, and whether all
-/// readers of lanes were notified.
+/// A run crashes at a request; the next ones go on. Returns whether it crashed, whether all rows are right, and whether
+/// all readers of lanes were notified.
 async fn crashed(at: usize, is_sent: bool, mutant: Option<Mutant>) -> (bool, bool, bool) {
     let (world, bus) = (World::new(5, catalog()), Bus::default());
     let new = named("new", view());

@@ -130,8 +130,8 @@ impl World {
     }
 }
 
-/// Write units of a row that is set, and of one that is cleared, which moves its view's checkpoint for two more; and read
-/// units of a sweep that finds nothing.
+/// Write units of a row that is set, and of one that is cleared, which moves its view's checkpoint for two more; and
+/// read units of a sweep that finds nothing.
 #[tokio::test(start_paused = true)]
 async fn a_deadline_costs_seven_write_units_and_an_idle_minute_a_read_unit() {
     let mut world = World::start();

@@ -47,8 +47,8 @@ pub(crate) enum Origin<'s> {
 }
 
 impl Origin<'_> {
-    /// The last entry of the index before the first one of a project, so that a copy can begin after it; `None` if it has
-    /// to begin at the start.
+    /// The last entry of the index before the first one of a project, so that a copy can begin after it; `None` if it
+    /// has to begin at the start.
     ///
     /// # Errors
     /// There is no such project, or the events can't be read.
