@@ -200,8 +200,8 @@ async fn views_part_if_events_can_not_be_read_from_their_log() {
     world.wire.inject("BatchGetItem", 0, Fault::error("AccessDeniedException"));
     let round = run_views(&world.projector(), &both(), LONG, &world.clock, "request-1").await;
     assert!(world.wire.is_spent() && round.unfinished.is_empty(), "{round:?}");
-    let left = round.line.json["left"].to_string();
-    assert_eq!(left.matches("the events of the index can't be read from their log").count(), 2);
+    let (left, why) = (&round.line.json["left"], "can't be read from their log");
+    assert_eq!(left.to_string().matches(why).count(), 2);
     assert_eq!(world.counts(FIRST).await, expected(&world).await);
     assert_eq!(readers(&world).await, ["notes#1", "others#1"], "they have met again");
 }
@@ -220,8 +220,7 @@ async fn an_event_that_does_not_touch_a_view_is_waited_for_without_a_write_of_th
         &[others],
     );
     let at = |number: i64| Some(number.try_into().unwrap());
-    // While nobody runs the views, an answer about an event that the view does not read takes a second, and one read
-    // more.
+    // While nobody runs the views, an answer about an event that the view does not read takes a second and a read.
     world.wire.forget();
     let began = tokio::time::Instant::now();
     let read = reader.row("others", "b", Some(&wait(&event, 10_000))).await.unwrap();
@@ -241,8 +240,7 @@ async fn an_event_that_does_not_touch_a_view_is_waited_for_without_a_write_of_th
         panic!("it is shown");
     };
     assert!(row.is_some());
-    // Generation, where the event is, own checkpoint, the checkpoint of all, row; then row and checkpoint as of a
-    // moment.
+    // Generation, where the event is, own checkpoint, that of all, row; then row and checkpoint as of a moment.
     let operations = world.units().into_iter().map(|(operation, _)| operation);
     assert_eq!(
         operations.collect::<Vec<_>>(),
