@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_take_too_much_memory_are_folded_in_shares_each_of_which_has_all_of_its_events() {
+    fn rows_that_take_too_much_memory_are_folded_in_shares() {
         let view = Definition::of::<Counts>();
         let (generation, report) = (Generation(1), |_: &Ran| {});
         let work = Work { view: &view, generation, alone: true, report: &report };

@@ -232,8 +232,7 @@ async fn a_view_is_served_and_written_on_while_it_is_rebuilt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rows_of_the_old_generation_that_are_put_after_the_flip_are_not_read_and_go_with_the_next_rebuild()
- {
+async fn rows_of_the_old_generation_put_after_a_flip_go_with_the_next_rebuild() {
     let world = World::new(4, catalog());
     world.publish([noted("n1", &["a"])]).await;
     world.run(&view(), FIRST).await.unwrap();

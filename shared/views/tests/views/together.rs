@@ -327,7 +327,7 @@ async fn crashed(at: usize, is_sent: bool, mutant: Option<Mutant>) -> (bool, boo
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_event_is_lost_or_folded_twice_and_each_notified_if_a_run_crashes_at_any_request() {
+async fn no_event_is_lost_or_folded_twice_if_a_run_crashes_at_any_request() {
     // Every fifth request, and in `cargo proof` each.
     for (is_sent, first) in [(false, 0), (true, bound(2, 0))] {
         for at in (first..).step_by(bound(5, 1)) {

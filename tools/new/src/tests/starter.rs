@@ -215,7 +215,7 @@ fn an_older_stack_gets_what_a_new_one_has_and_keeps_what_a_person_wrote() {
 
 /// Such a name is `begin-use`: there is no use with an id.
 #[test]
-fn a_slice_that_reacts_and_names_no_thing_of_its_context_is_about_the_thing_of_the_event() {
+fn a_slice_that_names_no_thing_of_its_context_is_about_that_of_its_event() {
     let folder = new_stack();
     let write = |context: &str, slice: &str, on: &str| {
         run(folder.path(), |plan| slice::add(plan, context, slice, Begins::On(on))).unwrap();
