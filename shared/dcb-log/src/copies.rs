@@ -1,8 +1,8 @@
 //! Copies of a fence, so that decisions that depend on it do not meet at one item.
 //!
 //! A decision that only checks the fence checks one copy. The fence itself is updated with the events as always, so its
-//! counts are exact, and whoever looks at it needs no copy. For the copies one thing suffices: **no open copy counts
-//! less than the fence.** Then a decision that has seen as many events as a copy counts has seen all of them.
+//! counts are exact. The copies need not be exact. One thing must hold: **no open copy counts less than the fence.**
+//! Then a decision that has seen as many events as a copy counts has seen all of them.
 //!
 //! So a writer announces its append first. It gives itself the fence's next number, then puts every copy with the
 //! counts that the fence will have, each by a request alone, and then appends under the condition that no later number
@@ -11,8 +11,8 @@
 //!
 //! Announcements are numbered, and a copy is replaced only by one with a later number. If a writer gives up or dies,
 //! somebody else takes the next number and puts the copies with the fence's counts: it levels them. From then on the
-//! writer can't append, and its late copies are refused. A copy that is no longer wanted is closed and not deleted,
-//! because a late request could bring it back. `tests/model` has the rules and their mutants.
+//! first writer can't append, and the table refuses its late copies. A copy that the fence no longer needs is closed.
+//! It is not deleted, because a late request could bring it back. `tests/model` has the rules and their mutants.
 
 use std::time::Duration;
 
@@ -98,8 +98,8 @@ pub(crate) fn patient(retry: Retry) -> Retry {
 }
 
 /// Announces an append that updates the fence: puts all its copies with the counts that it will have. `is_read` means
-/// that the decision has read the partition of this fence. An open announcement of the same announcer is replaced. No
-/// clock counts that is behind `from_ms`: that of an import shows the times of events.
+/// that the decision has read the partition of this fence. An open announcement of the same announcer is replaced. The
+/// time is at least `from_ms`, in milliseconds since 1970, because the clock of an import shows the times of events.
 ///
 /// # Errors
 /// The fence counts something else than the append requires, others announce at every attempt, or a request fails.
@@ -160,8 +160,8 @@ pub(crate) async fn give_up(log: &DcbLog, retry: Retry, boundary: &BoundaryId, a
 
 /// Levels the copies of a fence: puts them all with the fence's counts. Returns whether it did; it does not if somebody
 /// else announces. `own` is an own announcement that is given up; if it is not open any more, nothing is to be done.
-/// `wanted` says how many copies the fence has from now on, and how many there may be. No clock counts that is behind
-/// `from_ms`.
+/// `wanted` says how many copies the fence has from now on, and how many there may be. The time is at least
+/// `from_ms`, in milliseconds since 1970.
 ///
 /// # Errors
 /// A request fails.
@@ -289,7 +289,7 @@ fn put_copy(log: &DcbLog, item: Item) -> Put {
     put.expect("table and item are set")
 }
 
-/// What a check of a copy can do that counts more than the decision has seen.
+/// How to go on after a check that met a copy with a larger count than the decision has seen.
 pub(crate) enum Look {
     /// The fence itself counts more.
     More(Vec<Change>),

@@ -63,7 +63,7 @@ impl Opening {
         }
     }
 
-    /// The last announcement on the fence has this number; 0 if there is none.
+    /// Requires that the last announcement on the fence has this number, or that there was none if it is 0.
     pub(crate) fn require_last(&mut self, last: u64) {
         self.conditions.push(match last {
             0 => "attribute_not_exists(#announced)".to_owned(),

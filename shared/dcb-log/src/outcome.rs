@@ -123,7 +123,7 @@ pub(crate) fn classify(
             Action::Copy | Action::Command | Action::Import => {}
         }
     }
-    // What is refused for ever comes first.
+    // First the conditions that will fail for ever.
     Ok(match (changes.is_empty(), again == Again::default()) {
         (false, _) => Judged::Known(Verdict::Conflict(Conflict(changes))),
         (true, false) => Judged::Known(Verdict::Again(again)),

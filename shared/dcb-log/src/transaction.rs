@@ -43,7 +43,7 @@ pub(crate) enum Action {
         boundary: BoundaryId,
         requires: Counts,
         via: Via,
-        /// How many copies are put before, as far as the types declare it.
+        /// How many copies the types declare. They are put before the append.
         copies: u16,
     },
 }
@@ -73,7 +73,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) table: &'a str,
     /// The events and requirements. The events are as the last request has them.
     pub(crate) effect: Effect,
-    /// The fences that have copies, as far as the writer knows.
+    /// How each fence with copies takes part, if the writer knows that it has some.
     pub(crate) via: BTreeMap<BoundaryId, Via>,
     pub(crate) seen: Option<&'a Seen>,
     pub(crate) record: Option<&'a CommandRecord>,
@@ -192,7 +192,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The fences with copies that an append updates, as far as the types declare it.
+/// The fences that an append updates and for which its types declare copies.
 pub(crate) fn announced(effect: &Effect) -> impl Iterator<Item = &BoundaryId> {
     let fences = effect.fences.iter();
     let updated = fences.filter(|(_, fence)| fence.copies > 0 && !fence.adds.is_empty());

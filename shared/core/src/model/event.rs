@@ -42,8 +42,8 @@ pub struct EventSchema {
     /// Whether a fence of its partition counts the type. If a decision writes to other partitions, and reads no other
     /// types of this one, it depends on that fence and not on the partition's other events.
     pub fenced: bool,
-    /// How many copies of this fence there are, if decisions check copies in its place; 0 if there are none. The fence
-    /// itself says how many it really has.
+    /// How many copies a new fence gets, so that decisions check a copy and not the fence; 0 for none. A fence that has
+    /// copies names their number itself.
     pub copies: u16,
     /// The upcasts from its older payloads to its newest version. Their number determines the newest version.
     pub upcasts: Upcasts,
