@@ -108,6 +108,14 @@ impl<'a> Backlog<'a> {
         }
     }
 
+    /// Whether the stored progress of a partition is known to have come so far.
+    pub(crate) fn is_stored(&self, partition: &Partition, to: &Progress) -> bool {
+        self.queues.get(partition).is_some_and(|queue| {
+            let known = queue.progress.as_ref().filter(|_| !queue.lags);
+            known.is_some_and(|known| known.checkpoint >= to.checkpoint)
+        })
+    }
+
     /// Partitions whose stored progress may lag, and how far they are indexed.
     pub(crate) fn lagging(&self) -> Reached {
         let lags = |(partition, queue): (&Partition, &Queue)| {

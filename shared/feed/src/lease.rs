@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, Update};
-use ringfence_aws::{Failure, Item, Retry};
+use ringfence_aws::{Failure, Retry};
 
 use crate::checkpoint::Checkpoint;
 use crate::indexer::{End, Indexer};
@@ -44,11 +44,7 @@ impl<'a> Turn<'a> {
         let half = self.retry.left().map(|left| left / 2);
         for ask in 1..=ASKS_MAX {
             match self.ask().await {
-                Ok(found) => {
-                    let left = found.as_ref().map(Left::of).unwrap_or_default();
-                    self.settled = left.settled;
-                    return left.page;
-                }
+                Ok(page) => return page,
                 Err(Failure::Condition(_)) => end.crowd = CROWD,
                 Err(failure) if failure.is_transient() => {}
                 Err(_) => return None,
@@ -62,9 +58,20 @@ impl<'a> Turn<'a> {
         None
     }
 
+    /// Whether it has the lease, or may have it.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.taken_ms.is_some()
+    }
+
     /// The ends of pages that the lease said to be settled.
     pub(crate) fn settled(&self) -> &[Checkpoint] {
         &self.settled
+    }
+
+    /// Asks again which pages are settled, and keeps the lease for longer. Returns whether it still has it.
+    pub(crate) async fn look(&mut self) -> bool {
+        drop(self.ask().await);
+        self.is_taken()
     }
 
     /// Keeps the lease for longer, if half of its time is over.
@@ -75,8 +82,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Asks for the lease once. Returns what was in it.
-    async fn ask(&mut self) -> Result<Option<Item>, Failure> {
+    /// Asks for the lease once. Returns the last holder's page, as [`Turn::take`].
+    async fn ask(&mut self) -> Result<Option<(Checkpoint, Checkpoint)>, Failure> {
         let now_ms = self.indexer.now_ms();
         let take = self.taken(now_ms);
         let (table, once) = (&self.indexer.index.table, self.retry.attempts_max(1));
@@ -87,7 +94,9 @@ impl<'a> Turn<'a> {
             Err(failure) if !failure.is_transient() => None,
             _ => Some(now_ms),
         };
-        asked
+        let left = asked?.as_ref().map(Left::of).unwrap_or_default();
+        self.settled = left.settled;
+        Ok(left.page)
     }
 
     /// Gives the lease back, with the end of the page that was put, and the place before which that says that all pages

@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ringfence_aws::{Failure, Retry, item_bytes};
 
@@ -31,6 +32,10 @@ const PAGES_MAX: i32 = 4;
 /// The most partitions of pages for which every indexer checks whether they are settled. Larger pages are announced in
 /// the lease: a read unit costs a fifth of a write unit.
 const CHECKED_MAX: usize = 5;
+/// How often it asks whether others have settled a page before it settles the page itself, and the longest pause before:
+/// some two seconds.
+const LOOKS_MAX: u32 = 20;
+const LOOK_PAUSE_MAX: Duration = Duration::from_millis(200);
 /// The bytes of a page that cost as much as the progress of a partition, which is read strongly too.
 const UNIT_BYTES: usize = 4 * 1_024;
 
@@ -215,18 +220,28 @@ impl<'a> Round<'a> {
         i32::try_from(pages).unwrap_or(PAGES_MAX).clamp(1, PAGES_MAX)
     }
 
-    /// Waits until the next page may be put. If only others have put the pages that may not be settled, checks whether
-    /// the oldest one is, and settles it otherwise.
+    /// Waits until the next page may be put. If only others have put the pages that may not be settled, the lease says
+    /// when the oldest one is. If it does not say so for some time, or this round does not have it, checks whether that
+    /// page is settled, and settles it otherwise.
     async fn make_room(&mut self) -> Result<(), FeedError> {
         while let Some(group) = self.settling.ready() {
             self.settled(&group?);
         }
+        let mut looks = self.retry.attempts_max(LOOKS_MAX).wait_max(LOOK_PAUSE_MAX).start();
         while self.end.tail.is_full() {
             if let Some(group) = self.settling.next().await {
                 self.settled(&group?);
                 continue;
             }
             let first = self.end.tail.first();
+            if first.reached.len() > CHECKED_MAX
+                && self.turn.is_taken()
+                && looks.again().await
+                && self.turn.look().await
+            {
+                self.end.tail.settle(self.turn.settled());
+                continue;
+            }
             let found = self.backlog.read_progress(first.reached.keys().cloned().collect()).await?;
             settle(&self.index().table, first.behind(&found), self.retry).await?;
             self.settled(&first);
@@ -239,18 +254,22 @@ impl<'a> Round<'a> {
         self.backlog.stored(&group.reached);
     }
 
-    /// Waits until the pages of this round are settled, and moves the progress of each other partition that lags.
+    /// Waits until the pages of this round are settled, and moves the progress of each other partition that lags. Then
+    /// all partitions of some pages are known to have come so far: also of a page that an earlier round began to settle.
     async fn settle(&mut self, had_turn: bool) -> Result<(), FeedError> {
-        let mut ends = Vec::new();
-        while let Some(group) = self.settling.next().await {
-            let group = group?;
-            self.settled(&group);
-            if group.reached.len() > CHECKED_MAX {
-                ends.extend(group.ends);
-            }
-        }
+        let pages = self.end.tail.clone();
+        let settled = self.settle_all().await;
+        let is_stored = |partition: &_, to: &_| self.backlog.is_stored(partition, to);
+        let ends = pages.ends_where(CHECKED_MAX, is_stored);
         if had_turn && !ends.is_empty() {
             self.turn.announce(&ends).await;
+        }
+        settled
+    }
+
+    async fn settle_all(&mut self) -> Result<(), FeedError> {
+        while let Some(group) = self.settling.next().await {
+            self.settled(&group?);
         }
         self.backlog.settled_before(self.end.tail.settled());
         let lagging = self.backlog.lagging();

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::Update;
+use futures::future::ready;
 use futures::stream::{StreamExt, TryStreamExt, iter};
 use ringfence_aws::{Failure, Item, Retry, Table};
 use tokio::task::JoinSet;
@@ -91,25 +92,37 @@ impl Settling {
     }
 }
 
-/// Moves each partition to its progress, unless it has come further.
+/// Moves each partition to its progress, unless it has come further. If the table refuses some moves for now, the
+/// others are made, and then those again: what is not moved has to be read again. It gives up if nothing moves any more.
 pub(crate) async fn settle(
     table: &Table,
     reached: impl IntoIterator<Item = (&Partition, &Progress)>,
     retry: Retry,
 ) -> Result<(), FeedError> {
-    let advance = |(partition, progress): (&Partition, &Progress)| {
-        let update = update(table.name(), partition, progress);
-        async move {
-            match retry.run(|| table.update(update.clone(), None)).await {
-                Err(gave_up) if !matches!(gave_up.failure, Failure::Condition(_)) => {
-                    Err(failed("moving a progress")(gave_up))
-                }
-                _ => Ok(()),
-            }
+    let advance = |update: Update| async move {
+        match retry.run(|| table.update(update.clone(), None)).await {
+            Err(gave_up) if matches!(gave_up.failure, Failure::Condition(_)) => Ok(None),
+            Err(gave_up) if gave_up.failure.is_transient() => Ok(Some((update, gave_up))),
+            Err(gave_up) => Err(failed("moving a progress")(gave_up)),
+            Ok(_) => Ok(None),
         }
     };
-    let moves: Vec<_> = reached.into_iter().map(advance).collect();
-    iter(moves).buffer_unordered(MOVES_AT_ONCE).try_collect().await
+    let of_table = |(partition, progress)| update(table.name(), partition, progress);
+    let mut moves: Vec<_> = reached.into_iter().map(of_table).collect();
+    let mut attempts = retry.start();
+    loop {
+        let before = moves.len();
+        let made = iter(moves).map(advance).buffer_unordered(MOVES_AT_ONCE);
+        let mut refused: Vec<_> = made.try_filter_map(|it| ready(Ok(it))).try_collect().await?;
+        let Some((last, gave_up)) = refused.pop() else { return Ok(()) };
+        if refused.len() + 1 < before {
+            attempts = retry.start();
+        }
+        if !attempts.again().await {
+            return Err(failed("moving a progress")(gave_up));
+        }
+        moves = refused.into_iter().map(|(update, _)| update).chain([last]).collect();
+    }
 }
 
 fn update(table: &str, partition: &Partition, progress: &Progress) -> Update {

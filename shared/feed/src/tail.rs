@@ -72,6 +72,19 @@ impl Tail {
         group
     }
 
+    /// The ends of the pages of more than so many partitions, if each of these is known to have come as far.
+    pub(crate) fn ends_where(
+        &self,
+        partitions: usize,
+        is_stored: impl Fn(&Partition, &Progress) -> bool,
+    ) -> Vec<Checkpoint> {
+        let is_settled = |page: &&Unsettled| {
+            page.reached.len() > partitions
+                && page.reached.iter().all(|(partition, to)| is_stored(partition, to))
+        };
+        self.pages.iter().filter(is_settled).map(|page| page.end).collect()
+    }
+
     /// What the pages bring that may not be settled, in their order.
     pub(crate) fn reached(&self) -> impl Iterator<Item = (&Partition, &Progress)> {
         self.pages.iter().flat_map(|page| page.reached.iter())

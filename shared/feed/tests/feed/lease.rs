@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
+use futures::future::{join, join_all};
 use ringfence_aws::wire::{Fault, Wire};
 use ringfence_aws::{Item, Random, Retry};
 use ringfence_feed::{Indexer, Partition};
+use tokio::time::{sleep, timeout};
 
 use crate::world::{INDEX, World, changed, partition, record, run};
 
@@ -43,16 +46,20 @@ pub(crate) async fn spoil(world: &World, random: &mut Random) {
     .await;
 }
 
-/// Two indexers that take the lease, because they were in each other's way, and four events of thing 0 in the index.
-async fn crowd(world: &World, wire: &Wire) -> [Indexer; 2] {
-    let indexers = [world.wired(wire), world.client.clone()];
-    let indexers = indexers.map(|client| world.indexer(client, INDEX));
-    for n in [0, 1, 0, 1] {
+/// Indexers that take the lease, because they were in each other's way, and two events of thing 0 in the index by each.
+async fn crowd_of<const N: usize>(world: &World, clients: [Client; N]) -> [Indexer; N] {
+    let indexers = clients.map(|client| world.indexer(client, INDEX));
+    for indexer in indexers.iter().chain(&indexers) {
         world.append(vec![changed(0, "x")]).await;
-        indexers[n].index([of(0)], Retry::default()).await;
+        indexer.index([of(0)], Retry::default()).await;
     }
-    assert_eq!(world.check(INDEX).await.len(), 4);
+    assert_eq!(world.check(INDEX).await.len(), 2 * N);
     indexers
+}
+
+/// Two of them.
+async fn crowd(world: &World, wire: &Wire) -> [Indexer; 2] {
+    crowd_of(world, [world.wired(wire), world.client.clone()]).await
 }
 
 #[test]
@@ -110,7 +117,9 @@ fn the_lease_lists_a_page_only_after_it_is_settled() {
         wire.inject("UpdateItem", 4, Fault::error("AccessDeniedException"));
         assert_eq!(index("x").await, None);
         assert!(wire.is_spent());
-        assert_eq!(index("y").await, Some(AttributeValue::Ns(vec!["20".to_owned()])));
+        // The first page too, once its partitions have moved.
+        let settled = ["12", "20"].map(str::to_owned).to_vec();
+        assert_eq!(index("y").await, Some(AttributeValue::Ns(settled)));
         world.check(INDEX).await;
     });
 }
@@ -133,7 +142,7 @@ fn a_lease_is_given_back_before_the_page_is_settled() {
         }
         let first = indexer.index(records.clone(), Retry::default());
         let second = async {
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            sleep(Duration::from_secs(1)).await;
             let event = world.append(vec![changed(1, "y")]).await.remove(0);
             // The first records come again too, before the first indexer is done with them.
             records.push(record(&world, &event).await);
@@ -151,6 +160,47 @@ fn a_lease_is_given_back_before_the_page_is_settled() {
         assert!(world.clock.now_ms() > second_ms + 50_000, "it waited for the first one");
         assert_eq!(world.check(INDEX).await.len(), 4 + 9);
     });
+}
+
+/// Eight pages are not settled: their indexers are slow, or gone.
+#[test]
+fn an_indexer_leaves_a_page_to_the_one_that_settles_it_unless_that_is_gone() {
+    for is_gone in [false, true] {
+        run(7, async {
+            let (world, wires) = (World::new(), [(); 9].map(|()| Wire::default()));
+            let indexers = crowd_of(&world, wires.each_ref().map(|wire| world.wired(wire))).await;
+            let page = |n: u64| (8 * n..8 * n + 8).map(of);
+            let owner = async |n: u64, indexer: &Indexer, wire: &Wire| {
+                wire.forget();
+                // After the lease is taken and given back.
+                for update in 2..10 {
+                    wire.inject("UpdateItem", update, Fault::Delay(Duration::from_secs(1)));
+                }
+                let time = Duration::from_millis(if is_gone { 10 } else { 2_000 });
+                drop(timeout(time, indexer.index(page(n), Retry::default())).await);
+            };
+            for n in 1..=9 {
+                world.append((8 * n..8 * n + 8).map(|n| changed(n, "x")).collect()).await;
+            }
+            let ([owners @ .., next], [wires @ .., _]) = (&indexers, &wires);
+            let owners = (1..).zip(owners).zip(wires).map(|((n, it), wire)| owner(n, it, wire));
+            let next = async {
+                sleep(Duration::from_millis(500)).await;
+                let (now_ms, before) = (world.clock.now_ms(), next.meter().snapshot());
+                let outcomes = next.index(page(9), Retry::default()).await;
+                assert!(outcomes.values().all(|it| it.as_ref().ok() == Some(&1)), "{outcomes:?}");
+                let used = next.meter().snapshot().since(&before).total();
+                (world.clock.now_ms() - now_ms, used.read)
+            };
+            let (_, (waited_ms, read)) = join(join_all(owners), next).await;
+            // The last eight pages, and the progress of its partitions; and of those of the first page.
+            assert_eq!(read, if is_gone { 1.0 + 8.0 + 8.0 } else { 1.0 + 8.0 });
+            let bounds = if is_gone { 1_000..=3_000 } else { 500..=700 };
+            assert!(bounds.contains(&waited_ms), "{waited_ms} ms");
+            world.index_all(INDEX).await;
+            assert_eq!(world.check(INDEX).await.len(), 18 + 72);
+        });
+    }
 }
 
 /// A holder that is gone, one whose clock is an hour ahead, and one that is never done.
@@ -193,7 +243,7 @@ fn a_turn_of_several_pages_keeps_the_lease() {
             wire.inject("PutItem", page, Fault::Delay(Duration::from_millis(1_200)));
         }
         let until = async {
-            tokio::time::sleep(Duration::from_millis(2_900)).await;
+            sleep(Duration::from_millis(2_900)).await;
             let lease = world.client.get_item().table_name(INDEX).key("p", text("$Lease-0"));
             let lease = lease.key("i", number(0)).send().await.expect("an answer").item;
             lease.expect("a lease")["until"].as_n().expect("a number").parse::<u64>()

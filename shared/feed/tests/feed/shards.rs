@@ -47,8 +47,14 @@ struct Figures {
     write: f64,
 }
 
-/// Indexes batches of events of as many partitions into a new table, by as many indexers as the logs have shards.
-async fn figures(world: &World, image: &Item, shards: u64, batch: u64) -> Figures {
+/// Indexes batches of events of as many partitions into a new table with these limits, by as many indexers as the logs
+/// have shards.
+async fn figures(
+    world: &World,
+    image: &Item,
+    (shards, batch): (u64, u64),
+    limits: Limits,
+) -> Figures {
     let table = &format!("index-{shards}-{batch}");
     world.add_index(table);
     // The pages that were put, and those that came second.
@@ -61,8 +67,6 @@ async fn figures(world: &World, image: &Item, shards: u64, batch: u64) -> Figure
         }
         answer
     });
-    // The end of the index is alone in its key range.
-    let limits = Limits { ranges: 1 << 20, ..Limits::default() };
     let limited = || Capacity::new(engine.clone(), limits);
     let capacity = Arc::new(Mutex::new(limited()));
     let now = capacity.clone();
@@ -119,13 +123,33 @@ fn notification(image: &Item, shard: u64, n: u64) -> Notification {
     Notification::of_image(&sources(), image).expect("an image").expect("an event")
 }
 
+/// A world, and the item of an event.
+async fn world() -> (World, Item) {
+    let world = World::new();
+    let event = world.append(vec![changed(1, "x")]).await.remove(0);
+    let get = world.client.get_item().table_name(EVENTS).set_key(Some(event_key(&event)));
+    let image = get.send().await.expect("an answer").item.expect("an event");
+    (world, image)
+}
+
+/// The table takes half of the moves that the indexers would make.
+#[test]
+fn indexers_that_a_table_throttles_read_no_progress_of_the_pages_of_others() {
+    run(2, async {
+        let (world, image) = world().await;
+        let limits = Limits { ranges: 4, write: 100.0, ..Limits::default() };
+        let figures = figures(&world, &image, (4, 100), limits).await;
+        println!("{figures:?}");
+        assert!(figures.read <= 1.2 && figures.events_a_second >= 250.0, "{figures:?}");
+    });
+}
+
 #[test]
 fn more_indexers_are_as_fast_and_cost_little_more() {
     run(1, async {
-        let world = World::new();
-        let event = world.append(vec![changed(1, "x")]).await.remove(0);
-        let get = world.client.get_item().table_name(EVENTS).set_key(Some(event_key(&event)));
-        let image = get.send().await.expect("an answer").item.expect("an event");
+        let (world, image) = world().await;
+        // The end of the index is alone in its key range.
+        let limits = Limits { ranges: 1 << 20, ..Limits::default() };
         // About the figures in docs/limits.md.
         let bounds = [
             (4, 1_000, 12_000.0, 1.07),
@@ -135,7 +159,7 @@ fn more_indexers_are_as_fast_and_cost_little_more() {
             (16, 1_000, 15_000.0, 1.07),
         ];
         for (shards, batch, least, write_most) in bounds.into_iter().take(bound(2, 5)) {
-            let figures = figures(&world, &image, shards, batch).await;
+            let figures = figures(&world, &image, (shards, batch), limits).await;
             println!("{shards} {batch}: {figures:?}");
             let Figures { events_a_second, refused_percent, read, write } = figures;
             assert!(
