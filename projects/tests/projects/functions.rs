@@ -73,7 +73,9 @@ impl World {
         let index = Index::new(client.clone(), "IndexTable", [self.log().into()]);
         let projector =
             Projector::new(client, index, "ViewTable", Catalogs::default(), clock.clone());
-        let round = project_views::run_views(&projector, &self.views, LONG, &clock, "r-1").await;
+        let round =
+            project_views::run_views(&projector, &self.views, Until::Present, LONG, &clock, "r-1")
+                .await;
         assert_eq!(round.unfinished, Vec::<String>::new());
         self.dynamo.wire.forget();
     }

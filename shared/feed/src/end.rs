@@ -23,7 +23,7 @@ impl Index {
     /// # Errors
     /// A request that fails for good or too often.
     pub async fn end(&self) -> Result<Checkpoint, FeedError> {
-        let last = self.last_pages(Checkpoint::START, 1, Retry::default()).await?;
+        let last = self.last_pages(Checkpoint::START, 1, true, Retry::default()).await?;
         last.first().map_or(Ok(Checkpoint::START), Page::end)
     }
 
@@ -34,6 +34,7 @@ impl Index {
         &self,
         from: Checkpoint,
         pages_max: i32,
+        strong: bool,
         retry: Retry,
     ) -> Result<Vec<Page>, FeedError> {
         let (mut epoch, mut offset) = from.place();
@@ -43,7 +44,7 @@ impl Index {
         }
         let mut sealed = Vec::new();
         loop {
-            let last = Direction::last(offset, pages_max);
+            let last = Direction::Back { from: offset, pages_max: Some(pages_max), strong };
             let query = || query(self, epoch, EPOCH_ENTRIES_MAX, last);
             let items = retry.run(query).await.map_err(failed(FINDING))?;
             let pages = items.into_iter().map(|item| Page::of(epoch, item));

@@ -77,11 +77,25 @@ pub fn held_bytes(value: &Value) -> usize {
 pub enum Until {
     /// To the last entry that is there.
     Present,
+    /// To the last entry that is there when the page that begins at this place is read. So a reader that is notified of
+    /// each page looks for no later one.
+    Past(Checkpoint),
     /// Without end: waits for new entries.
     Forever,
     /// Without end, for a person who watches: looks for new entries five times a second, where [`Until::Forever`]
     /// soon looks every 1.6 seconds. Each look that finds nothing costs 1.5 read units.
     Watched,
+}
+
+impl Until {
+    /// Past the pages that these records of the index's stream show; `Present` if one shows no page.
+    #[must_use]
+    pub fn of_records(payload: &Value) -> Self {
+        let records = payload["Records"].as_array().into_iter().flatten();
+        let pages = records.map(|record| item::place_of_page(&record["dynamodb"]["Keys"]));
+        let pages: Option<Vec<_>> = pages.collect();
+        pages.and_then(|pages| pages.into_iter().max()).map_or(Self::Present, Self::Past)
+    }
 }
 
 /// The order of all events. Clones share a meter.

@@ -37,9 +37,9 @@ pub struct Indexer {
 pub(crate) struct End {
     /// There may be later pages.
     pub(crate) tail: Tail,
-    /// Whether other indexers seem to put pages too. Then it costs less to check that the place is free than to have a
-    /// page refused.
-    pub(crate) shared: bool,
+    /// For how many more rounds the indexer looks for pages of others first. That costs less than to have a page
+    /// refused.
+    pub(crate) shared: u32,
     /// For how many more rounds the indexer takes the lease, because others were in its way.
     pub(crate) crowd: u32,
 }

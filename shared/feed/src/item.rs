@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aws::Item;
 use ringfence_core::BoundaryId;
+use serde_json::Value;
 
 use crate::checkpoint::Checkpoint;
 use crate::error::FeedError;
@@ -86,6 +87,12 @@ fn key(p: impl Into<String>, i: u64) -> Item {
 
 pub(crate) fn epoch_id(epoch: u64) -> String {
     format!("{EPOCHS}{epoch}")
+}
+
+/// The place at which a page begins, by its key in the JSON of DynamoDB.
+pub(crate) fn place_of_page(key: &Value) -> Option<Checkpoint> {
+    let epoch = key[P]["S"].as_str()?.strip_prefix(EPOCHS)?.parse().ok()?;
+    Checkpoint::new(epoch, key[I]["N"].as_str()?.parse().ok()?)
 }
 
 pub(crate) fn progress_key(partition: &BoundaryId) -> Item {

@@ -1,8 +1,9 @@
 //! The lease on the end of the index: indexers that are in each other's way put pages one after another.
 //!
-//! If several put a page at one end, all but one are refused, and a refusal costs as much as the page. So they take the
-//! lease first, and give it back when their pages are there, before these are settled. They leave in it where to read
-//! on, and later which of their pages are settled. An indexer that is alone never asks for the lease.
+//! If several put a page at one end, all but one are refused, and a refusal costs as much as the page. So where pages
+//! cost more than the lease, or are refused again and again, they take it first, and give it back when their pages are
+//! there, before these are settled. They leave in it where to read on, and later which of their pages are settled. An
+//! indexer that is alone, or has few events at a time, never asks for the lease.
 //!
 //! The lease is a hint. It may be lost, taken over or late, and its end may be old or wrong: the condition of each put
 //! guards the index, and an end of the lease only says where to read. The `settled` pages in it are settled.

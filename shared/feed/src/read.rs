@@ -121,13 +121,16 @@ async fn send(index: &Index, from: Checkpoint, until: Until, sender: &Sender<Pag
                     return;
                 }
                 (is_found, strong, pause, holes) = (true, false, PAUSE_FIRST, 0);
+                if matches!(until, Until::Past(page) if (place.epoch, place.i) > page.place()) {
+                    return;
+                }
             }
             Ok(Answer::End | Answer::Hole) if !is_found => match Place::find(index, from).await {
                 Ok(found) => (is_found, strong, place) = (true, found == place, found),
                 Err(error) => return drop(sender.send(Err(error)).await),
             },
             Ok(Answer::End | Answer::Hole) if !strong => strong = true,
-            Ok(Answer::End) if until == Until::Present => return,
+            Ok(Answer::End) if matches!(until, Until::Present | Until::Past(_)) => return,
             Ok(Answer::Hole) if holes == HOLES_MAX => {
                 return drop(sender.send(Err(missing(place.epoch, place.i))).await);
             }

@@ -27,6 +27,9 @@ use crate::tail::{Tail, UNSETTLED_MAX};
 
 /// How often a page is tried when others move the index at the same time.
 const COMMITS_MAX: u32 = 16;
+/// For how many rounds an indexer looks for pages of others after it has found one. A look costs a tenth of a page that
+/// is refused.
+const SHARED: u32 = 16;
 /// The most pages of others that are read after a refused one.
 const PAGES_MAX: i32 = 4;
 /// The most partitions of pages for which every indexer checks whether they are settled. Larger pages are announced in
@@ -36,6 +39,10 @@ const CHECKED_MAX: usize = 5;
 /// some two seconds.
 const LOOKS_MAX: u32 = 20;
 const LOOK_PAUSE_MAX: Duration = Duration::from_millis(200);
+/// A refused page costs as much as one that is put. Up to this size that is no more than the lease, two units.
+const LEASE_BYTES: usize = 2 * 1_024;
+/// Refusals of smaller pages, one after another, after which an indexer takes the lease all the same.
+const REFUSED_MAX: u32 = 4;
 /// The bytes of a page that cost as much as the progress of a partition, which is read strongly too.
 const UNIT_BYTES: usize = 4 * 1_024;
 
@@ -115,10 +122,10 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Learns where the index probably ends. If others were in the way lately, it takes the lease, which says where to
-    /// read.
+    /// Learns where the index probably ends. If others were in the way of large pages lately, it takes the lease, which
+    /// says where to read.
     async fn approach(&mut self) -> Result<(), FeedError> {
-        let remembers = self.indexer.end().is_some() && !self.end.shared;
+        let remembers = self.indexer.end().is_some() && self.end.shared == 0;
         let is_known = match self.end.crowd.checked_sub(1) {
             None => remembers,
             Some(crowd) => {
@@ -130,10 +137,19 @@ impl<'a> Round<'a> {
             }
         };
         if !is_known {
-            let pages = self.index().last_pages(self.end.tail.end(), 1, self.retry).await?;
-            self.go_on_after(pages).await?;
+            self.look().await?;
         }
         self.indexer.remember(self.end.clone());
+        Ok(())
+    }
+
+    /// Looks for pages of others. What a replica shows is as good as what an indexer remembers.
+    async fn look(&mut self) -> Result<(), FeedError> {
+        let (from, is_first) = (self.end.tail.end(), self.indexer.end().is_none());
+        let pages_max = if is_first { 1 } else { PAGES_MAX };
+        let pages = self.index().last_pages(from, pages_max, is_first, self.retry).await?;
+        self.end.shared = self.end.shared.saturating_sub(1);
+        self.go_on_after(pages).await?;
         Ok(())
     }
 
@@ -149,7 +165,7 @@ impl<'a> Round<'a> {
             return Ok(true);
         }
         let (from, pages_max) = (known.max(s), i32::from(UNSETTLED_MAX));
-        let pages = self.index().last_pages(from, pages_max, self.retry).await?;
+        let pages = self.index().last_pages(from, pages_max, true, self.retry).await?;
         let is_known = from == known || !pages.is_empty();
         self.go_on_after(pages).await?;
         Ok(is_known)
@@ -158,7 +174,9 @@ impl<'a> Round<'a> {
     /// Goes on after pages of others, the last one first. Returns whether all pages since the end that it knew are
     /// among them. If not, reads the pages before them that may not be settled.
     async fn go_on_after(&mut self, mut pages: Vec<Page>) -> Result<bool, FeedError> {
-        self.end.shared = self.indexer.end().is_some() && !pages.is_empty();
+        if self.indexer.end().is_some() && !pages.is_empty() {
+            self.end.shared = SHARED;
+        }
         let Some(settled) = pages.first().map(|last| last.settled) else { return Ok(true) };
         let mut first = 0;
         while let Some(earlier) = pages.get(first + 1)
@@ -205,7 +223,7 @@ impl<'a> Round<'a> {
     async fn follow(&mut self, found: Option<Page>) -> Result<(), FeedError> {
         let from = found.as_ref().map_or(Ok(self.end.tail.end()), Page::end)?;
         let pages_max = found.as_ref().map_or(1, |page| self.pages_max(page));
-        let mut pages = self.index().last_pages(from, pages_max, self.retry).await?;
+        let mut pages = self.index().last_pages(from, pages_max, true, self.retry).await?;
         pages.extend(found);
         if !self.go_on_after(pages).await? {
             self.read_progress().await?;
@@ -310,8 +328,10 @@ impl<'a> Round<'a> {
                     if !attempts.again().await {
                         return Err(FeedError::Contention { attempts: attempts.made() });
                     }
-                    self.end.crowd = CROWD;
-                    self.turn.take(&mut self.end).await;
+                    if item_bytes(&page.item()) > LEASE_BYTES || attempts.made() > REFUSED_MAX {
+                        self.end.crowd = CROWD;
+                        self.turn.take(&mut self.end).await;
+                    }
                     self.follow(found).await?;
                 }
                 _ if gave_up.failure.is_of_content() => {

@@ -12,7 +12,7 @@ use futures::FutureExt;
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::{Clock, sdk_config};
 use ringfence_core::LogKind;
-use ringfence_feed::Index;
+use ringfence_feed::{Index, Until};
 use ringfence_lambda::{Call, Service, Variables, chain};
 use ringfence_log::StackLogs;
 use ringfence_views::project_views::{Folded, NAME, run_views};
@@ -78,7 +78,8 @@ impl Service for ProjectViews {
 
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
         let (projector, clock) = (&self.projector, &self.clock);
-        let round = run_views(projector, &self.views, call.time, clock, &call.request_id).await;
+        let (views, until) = (&self.views, Until::of_records(&call.payload));
+        let round = run_views(projector, views, until, call.time, clock, &call.request_id).await;
         round.line.write();
         if round.unfinished.is_empty() {
             return Ok(Value::Null);

@@ -48,6 +48,7 @@ mod standing;
 mod together;
 mod unread;
 mod view;
+mod warm;
 mod write;
 
 /// The names of the view table's attributes, and of its index.

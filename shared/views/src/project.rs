@@ -1,5 +1,6 @@
 //! Projects the index into the rows of one generation.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
@@ -12,6 +13,7 @@ use ringfence_lambda::Links;
 use crate::batch::{Batch, ENTRIES_MAX, Touched};
 use crate::lanes::{LaneReader, Lanes, Notify};
 use crate::row::{ViewTable, partition};
+use crate::warm::Warm;
 use crate::{Definition, Generation, Parked, Registered, ViewError};
 
 /// The checkpoint of a generation that is no longer served. It lies after every event and never moves, so a projector
@@ -32,6 +34,7 @@ pub struct Projector {
     pub(crate) clock: Clock,
     /// The readers of lanes that it notifies.
     pub(crate) lanes: Option<Lanes>,
+    pub(crate) warm: Arc<Warm>,
 }
 
 /// The result of a run.
@@ -92,6 +95,7 @@ impl Projector {
             catalogs,
             clock,
             lanes: None,
+            warm: Arc::default(),
         }
     }
 

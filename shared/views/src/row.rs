@@ -285,15 +285,16 @@ fn number(checkpoint: Checkpoint) -> AttributeValue {
 }
 
 impl ViewTable {
-    /// Reads some of at most 100 rows strongly, and takes their ids out of `ids`. A missing row is `None`. The bytes
-    /// are those of the rows in memory.
+    /// Reads some of at most 100 rows, and takes their ids out of `ids`. A missing row is `None`. The bytes are those of
+    /// the rows in memory.
     pub(crate) async fn some_rows<'a>(
         &self,
         view: &str,
         ids: &mut Vec<&'a str>,
+        strong: bool,
     ) -> Result<(BTreeMap<&'a str, Option<Stored>>, usize), ViewError> {
         let mut keys: Vec<Item> = ids.iter().map(|id| key(view, id)).collect();
-        let items = self.0.get_some(Retry::default(), &mut keys, true).await;
+        let items = self.0.get_some(Retry::default(), &mut keys, strong).await;
         let items = items.map_err(failed("reading rows"))?.into_iter().map(decode);
         let mut found = items.collect::<Result<HashMap<_, _>, _>>()?;
         let held = found.values().map(|stored| match &stored.content {

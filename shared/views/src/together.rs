@@ -22,6 +22,7 @@ use crate::batch::{ACTIONS_MAX, Batch, ENTRIES_MAX, HELD_BYTES_MAX, Touched};
 use crate::lanes::LANES;
 use crate::project::{Projector, Ran, Work, retired};
 use crate::row::{of_partition, partition};
+use crate::warm::Own;
 use crate::{Definition, Generation, ViewError};
 
 /// How long the others wait for the rows of one view. After that it goes on alone.
@@ -34,6 +35,8 @@ pub(crate) struct Member<'a> {
     pub(crate) generation: Generation,
     /// The rows that this run has written.
     pub(crate) ran: Ran,
+    /// Its own checkpoint, if that is known.
+    own: Option<Own>,
 }
 
 /// The views that move together, as one run knows them.
@@ -42,6 +45,8 @@ pub(crate) struct Group<'a> {
     views: &'a [Definition],
     /// Called for each view that does not move with the others, or no longer.
     is_alone: &'a (dyn Fn(&'static str) + Sync),
+    /// How far the next run reads.
+    until: Until,
     found: Together,
     /// By their readers.
     pub(crate) members: BTreeMap<String, Member<'a>>,
@@ -72,23 +77,25 @@ impl<'a> Group<'a> {
         projector: &'a Projector,
         views: &'a [Definition],
         is_alone: &'a (dyn Fn(&'static str) + Sync),
+        until: Until,
     ) -> Self {
-        let (found, members) = (Together::default(), BTreeMap::new());
-        let (unnotified, left) = (None, BTreeMap::new());
-        Self { projector, views, is_alone, found, members, unnotified, left }
+        let (found, members, left) = (Together::default(), BTreeMap::new(), BTreeMap::new());
+        Self { projector, views, is_alone, until, found, members, unnotified: None, left }
     }
 
-    /// Applies new events to the rows of all members, until no event is left.
+    /// Applies new events to the rows of all members: first as far as the notification says, because each page brings
+    /// one, and in a further run until no event is left.
     ///
     /// # Errors
     /// The index can't be read, or the view table can't be written. What is applied stays.
     pub(crate) async fn run(&mut self, ran: &mut Ran) -> Result<(), ViewError> {
         let mut attempts = Retry::default().start();
+        let until = std::mem::replace(&mut self.until, Until::Present);
         loop {
             let was = self.place();
             self.find().await?;
             ran.checkpoint = Some(self.found.checkpoint);
-            let is_present = match self.follow(ran).await {
+            let is_present = match self.follow(until, ran).await {
                 // Each of them reads only its own events when it goes alone.
                 Err(ViewError::Feed(error @ FeedError::Body(_))) if !self.members.is_empty() => {
                     let cause = chain(&error);
@@ -100,6 +107,7 @@ impl<'a> Group<'a> {
             };
             if self.found.readers.is_empty() || is_present {
                 ran.present = true;
+                self.keep();
                 return Ok(());
             }
             // Others have changed the item. If not, a condition does not hold that should.
@@ -117,9 +125,24 @@ impl<'a> Group<'a> {
         (self.found.checkpoint, self.found.readers.clone())
     }
 
-    /// Looks which views move together. Those that this program does not have leave.
+    /// Remembers the readers that move together, if all do.
+    fn keep(&self) {
+        let lanes = usize::from(self.projector.lanes.is_some());
+        let readers = self.found.readers.len();
+        if readers == self.members.len() + lanes && self.members.len() == self.views.len() {
+            let own = |(reader, it): (&String, &Member<'_>)| Some((reader.clone(), it.own?));
+            let owns = self.members.iter().filter_map(own).collect();
+            self.projector.warm.keep((self.found.clone(), owns));
+        }
+    }
+
+    /// Looks which views move together, unless that is remembered. Those that this program does not have leave.
     async fn find(&mut self) -> Result<(), ViewError> {
-        self.found = self.projector.checkpoints.together().await?;
+        let mut owns = BTreeMap::new();
+        match self.projector.warm.take() {
+            Some(remembered) => (self.found, owns) = remembered,
+            None => self.found = self.projector.checkpoints.together().await?,
+        }
         self.join_lanes().await?;
         let mut members = BTreeMap::new();
         for reader in self.found.readers.clone() {
@@ -128,12 +151,11 @@ impl<'a> Group<'a> {
             }
             let known = of_partition(&reader).and_then(|(name, generation)| {
                 let view = self.views.iter().find(|view| view.name == name)?;
-                Some(Member { view, generation, ran: Ran::default() })
+                let ran = self.members.remove(&reader).map(|member| member.ran).unwrap_or_default();
+                Some(Member { view, generation, ran, own: owns.remove(&reader) })
             });
             match known {
-                Some(new) => drop(
-                    members.insert(reader.clone(), self.members.remove(&reader).unwrap_or(new)),
-                ),
+                Some(member) => drop(members.insert(reader, member)),
                 None => self.leave(&reader).await?,
             }
         }
@@ -169,11 +191,11 @@ impl<'a> Group<'a> {
     }
 
     /// Applies the events after the checkpoint. False if another run has moved it, or changed who moves.
-    async fn follow(&mut self, ran: &mut Ran) -> Result<bool, ViewError> {
+    async fn follow(&mut self, until: Until, ran: &mut Ran) -> Result<bool, ViewError> {
         let views: Vec<_> = self.members.values().map(|member| *member.view).collect();
         let wants = move |it: &Reference| views.iter().any(|view| view.wants(&it.event_type));
         let from = self.found.checkpoint;
-        let mut feed = self.projector.index.read_where(from, Until::Present, wants);
+        let mut feed = self.projector.index.read_where(from, until, wants);
         loop {
             let chunk = self.read(&mut feed, ran).await?;
             let Some(end) = chunk.end else { return Ok(true) };
@@ -299,12 +321,12 @@ impl Projector {
     /// go on with the others.
     async fn apply(
         &self,
-        Member { view, generation, ran }: &mut Member<'_>,
+        Member { view, generation, ran, own: known }: &mut Member<'_>,
         reader: &str,
         touched: Vec<Touched>,
         end: Checkpoint,
     ) -> Result<bool, ViewError> {
-        let (from_ms, own) = (self.clock.machine_ms(), self.checkpoints.load(reader).await?);
+        let Own { checkpoint: own, from_ms } = self.own(reader, known.take()).await?;
         let work = Work { view, generation: *generation, alone: false, report: &|_| {} };
         let mut batch = Batch::behind(own, from_ms);
         let last = touched.last().map(Touched::checkpoint);
@@ -320,7 +342,9 @@ impl Projector {
                 return self.is_past(reader, last).await;
             }
         }
-        Ok(own != Some(retired()))
+        let is_served = own != Some(retired());
+        *known = is_served.then_some(Own { checkpoint: batch.from, from_ms: batch.from_ms });
+        Ok(is_served)
     }
 
     /// Whether another run has applied the events up to this checkpoint.

@@ -9,7 +9,7 @@ use ringfence_core::{
     Append, Appended, BoundaryId, Envelope, Event, EventLog, NewEvent, events, id_type, prelude::*,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_feed::{Index, Indexer, Partition};
+use ringfence_feed::{Index, Indexer, Partition, Until};
 use ringfence_local::template::Template;
 use ringfence_services::deadlines::{Deadlines, Sweep, Swept};
 use ringfence_stack::{MemberList, Members, Visitor};
@@ -208,6 +208,8 @@ async fn publish(dynamo: &Dynamo, events: Vec<NewEvent>) {
     let projector =
         Projector::new(client(), index, "ViewTable", Default::default(), dynamo.clock.clone());
     let dues = [Definition::of_due::<Remind>()];
-    let round = project_views::run_views(&projector, &dues, LONG, &dynamo.clock, "r-1").await;
+    let round =
+        project_views::run_views(&projector, &dues, Until::Present, LONG, &dynamo.clock, "r-1")
+            .await;
     assert_eq!(round.unfinished, Vec::<String>::new());
 }

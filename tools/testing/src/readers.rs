@@ -13,7 +13,7 @@ use ringfence_core::{
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore, Payload, StreamName, TipLimits};
-use ringfence_feed::{Index, Indexer, Partition};
+use ringfence_feed::{Index, Indexer, Partition, Until};
 use ringfence_lambda::Issuers;
 use ringfence_local::template::Template;
 use ringfence_log::OpenSource;
@@ -207,8 +207,15 @@ impl World {
     /// A round of project-views.
     async fn project(&self) {
         let views = [Definition::of::<Notes>()];
-        let round =
-            project_views::run_views(&self.projector(), &views, LONG, &self.clock, "r-1").await;
+        let round = project_views::run_views(
+            &self.projector(),
+            &views,
+            Until::Present,
+            LONG,
+            &self.clock,
+            "r-1",
+        )
+        .await;
         assert_eq!(round.unfinished, Vec::<String>::new());
     }
 }

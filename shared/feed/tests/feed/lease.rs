@@ -7,6 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::{join, join_all};
 use ringfence_aws::wire::{Fault, Wire};
 use ringfence_aws::{Item, Random, Retry};
+use ringfence_core::{NewEvent, Tag};
 use ringfence_feed::{Indexer, Partition};
 use tokio::time::{sleep, timeout};
 
@@ -46,12 +47,14 @@ pub(crate) async fn spoil(world: &World, random: &mut Random) {
     .await;
 }
 
-/// Indexers that take the lease, because they were in each other's way, and two events of thing 0 in the index by each.
+/// Indexers that take the lease, because they were in each other's way, and two events in the index by each. Their
+/// partition has so long a name that each of their pages costs more than the lease.
 async fn crowd_of<const N: usize>(world: &World, clients: [Client; N]) -> [Indexer; N] {
     let indexers = clients.map(|client| world.indexer(client, INDEX));
     for indexer in indexers.iter().chain(&indexers) {
-        world.append(vec![changed(0, "x")]).await;
-        indexer.index([of(0)], Retry::default()).await;
+        let tags = vec![Tag::new("thingId", "x".repeat(2_000))];
+        let event = world.append(vec![NewEvent { tags, ..changed(0, "x") }]).await.remove(0);
+        indexer.index([event.partition], Retry::default()).await;
     }
     assert_eq!(world.check(INDEX).await.len(), 2 * N);
     indexers
@@ -254,7 +257,7 @@ fn a_turn_of_several_pages_keeps_the_lease() {
     });
 }
 
-/// An indexer that is alone never takes the lease: its costs are in `costs`.
+/// An indexer that is alone, or puts small pages, never takes the lease: see `costs` and `shards`.
 #[test]
 fn a_turn_costs_two_writes_and_a_look_at_the_pages_of_others() {
     run(3, async {
@@ -274,8 +277,7 @@ fn a_turn_costs_two_writes_and_a_look_at_the_pages_of_others() {
         };
         let turn = next(&indexer).await;
         let put = "BatchGetItem PutItem UpdateItem UpdateItem";
-        // The end in the lease is another one's: its page is read, 1, and the progress that tells whether it is
-        // settled,
+        // The end in the lease is another one's: its page is read, 1, and the progress that tells whether it is settled,
         // 1. The progress is read, 1. Lease, page, progress and lease are written, 4.
         assert_eq!(turn, (format!("UpdateItem Query {put}"), (3.0, 4.0)));
         // The end in the lease is its own.

@@ -61,6 +61,8 @@ pub(super) struct Report<'a> {
     /// The longest lag in milliseconds, and whose it is.
     lag: Option<(u64, String)>,
     parked: Option<u64>,
+    /// Whether a view went alone, so that it may have something parked, or had.
+    went_alone: bool,
     unfinished: Vec<String>,
 }
 
@@ -68,7 +70,7 @@ impl<'a> Report<'a> {
     pub(super) fn new(projector: &'a Projector, now_ms: u64) -> Self {
         let (worst, together) = ((Level::INFO, "present"), Value::Null);
         let (events, rows, views, lag, parked) = (0, 0, Vec::new(), None, None);
-        let (end, unfinished) = (None, Vec::new());
+        let (end, went_alone, unfinished) = (None, false, Vec::new());
         Self {
             projector,
             now_ms,
@@ -82,6 +84,7 @@ impl<'a> Report<'a> {
             views,
             lag,
             parked,
+            went_alone,
             unfinished,
         }
     }
@@ -97,20 +100,16 @@ impl<'a> Report<'a> {
             return;
         }
         let outcome = self.count(ran, error.as_ref());
-        self.together =
-            json!({ "views": members.len(), "outcome": outcome, "checkpoint": ran.checkpoint });
+        if error.is_some() || !ran.present {
+            self.together =
+                json!({ "views": members.len(), "outcome": outcome, "checkpoint": ran.checkpoint });
+        }
         if let Some(error) = &error {
             self.together["cause"] = chain(error).into();
         }
-        for Member { view, generation, ran } in members.values().filter(|it| it.ran.batches > 0) {
+        for Member { view, ran, .. } in members.values().filter(|it| it.ran.batches > 0) {
             self.rows += ran.rows;
-            self.views.push(json!({
-                "view": view.name,
-                "generation": generation.0,
-                "outcome": outcome,
-                "rows": ran.rows,
-                "batches": ran.batches,
-            }));
+            self.views.push(json!({ "view": view.name, "rows": ran.rows }));
         }
         let views: Vec<_> = members.values().map(|member| member.view).collect();
         let names: Vec<_> = views.iter().map(|view| view.name).collect();
@@ -119,7 +118,8 @@ impl<'a> Report<'a> {
             // A view with something parked goes alone.
             self.parked.get_or_insert(0);
         }
-        if let Some(events) = self.served(&names, &views, ran, error.as_ref()).await {
+        let behind = self.served(&names, &views, ran, error.as_ref()).await;
+        if let Some(events) = behind.filter(|_| !self.together.is_null()) {
             self.together["events_behind"] = events.into();
         }
     }
@@ -127,6 +127,7 @@ impl<'a> Report<'a> {
     /// A generation that went alone.
     pub(super) async fn alone(&mut self, alone: &Alone<'_>) {
         let Alone { view, generation, parked, ran, error, .. } = alone;
+        self.went_alone = true;
         let outcome = self.count(ran, error.as_ref());
         self.rows += ran.rows;
         let mut figures = json!({
@@ -222,16 +223,16 @@ impl<'a> Report<'a> {
     }
 
     /// The line and what is unfinished. All views share the two metrics, so a new view needs no new alarm and costs
-    /// nothing a month.
+    /// nothing a month. While all is well, few lines have them, because they double a line.
     pub(super) fn end(self) -> (LogLine, Vec<String>) {
         let (mut level, mut outcome) = self.worst;
-        let mut json = json!({
-            "outcome": outcome,
-            "events": self.events,
-            "rows": self.rows,
-            "together": self.together,
-            "views": self.views,
-        });
+        let mut json = json!({ "outcome": outcome, "events": self.events, "rows": self.rows });
+        if !self.together.is_null() {
+            json["together"] = self.together;
+        }
+        if !self.views.is_empty() {
+            json["views"] = self.views.into();
+        }
         if !self.left.is_empty() {
             json["left"] = json!(self.left);
         }
@@ -242,13 +243,16 @@ impl<'a> Report<'a> {
             json["failed_function"] = NAME.into();
             json["unnotified"] = cause.into();
         }
-        let lag = self.lag.map(|(ms, view)| {
+        let is_well = level == Level::INFO && !self.went_alone;
+        let measures = self.projector.warm.is_to_be_measured(self.now_ms, is_well);
+        let lag = self.lag.filter(|_| measures).map(|(ms, view)| {
             if ms > 0 {
                 json["furthest_behind"] = view.into();
             }
             ("view_lag", MetricUnit::Milliseconds, ms)
         });
-        let parked = self.parked.map(|rows| ("rows_parked", MetricUnit::Count, rows));
+        let parked =
+            self.parked.filter(|_| measures).map(|rows| ("rows_parked", MetricUnit::Count, rows));
         let mut line = LogLine::new(self.now_ms, level, format!("views {outcome}"), json);
         line.measure(&[], lag.into_iter().chain(parked));
         (line, self.unfinished)

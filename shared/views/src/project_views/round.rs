@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::future::{join, join_all};
 use ringfence_aws::Clock;
+use ringfence_feed::Until;
 use ringfence_lambda::{Links, LogLine};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -31,10 +32,11 @@ pub struct Round {
 /// once. Each other one goes alone. Only its rebuild writes a generation that is being built.
 ///
 /// The next notification comes only when all are done. So while one view is behind or fails, the others go on, and a
-/// view that fails is tried again until the time is over.
+/// view that fails is tried again until the time is over. `until` is how far the notification asks to go.
 pub async fn run_views(
     projector: &Projector,
     views: &[Definition],
+    until: Until,
     time: Duration,
     clock: &Clock,
     request_id: &str,
@@ -42,7 +44,7 @@ pub async fn run_views(
     let began = clock.begin();
     let turns = &Turns::new(time);
     let goes_alone = |view: &'static str| turns.goes_alone(view);
-    let (mut group, mut ran) = (Group::new(projector, views, &goes_alone), Ran::default());
+    let (mut group, mut ran) = (Group::new(projector, views, &goes_alone, until), Ran::default());
     let together = async {
         let error = turns.run(&mut ran, async |ran| group.run(ran).await).await;
         turns.alone.send_modify(|alone| alone.is_over = true);

@@ -164,14 +164,7 @@ async fn a_view_that_is_being_built_is_a_503_with_its_progress() {
         assert_eq!(body, expected);
     }
     // One notification is enough.
-    let round = ringfence_views::project_views::run_views(
-        &world.projector(),
-        &[view()],
-        LONG,
-        &world.clock,
-        "r-1",
-    )
-    .await;
+    let round = world.round(&world.projector(), &[view()]).await;
     assert!(round.unfinished.is_empty(), "{round:?}");
     let path = json!({ "view": "notes", "id": "a" });
     let (status, _, body) = ask(&world, path, Value::Null).await;
@@ -183,14 +176,7 @@ async fn a_parked_row_is_a_problem_in_its_place_and_an_alarm() {
     let world = World::new(11, catalog());
     let large = sized("n1", vec!["b".to_owned()], 400_000);
     let event = world.publish([noted("n1", &["a", "b", "c"]), large]).await[1].id();
-    let round = ringfence_views::project_views::run_views(
-        &world.projector(),
-        &[view()],
-        LONG,
-        &world.clock,
-        "r-1",
-    )
-    .await;
+    let round = world.round(&world.projector(), &[view()]).await;
     assert!(round.unfinished.is_empty(), "no further notification is needed: {round:?}");
     let line = &round.line.json;
     assert_eq!((&line["level"], &line["rows_parked"]), (&json!("ERROR"), &json!(1)));
@@ -221,14 +207,7 @@ async fn a_parked_row_is_a_problem_in_its_place_and_an_alarm() {
     // Each run reports it again, until a retry succeeds.
     world.publish([noted("n1", &["b", "c"])]).await;
     for rows in [1, 0] {
-        let round = ringfence_views::project_views::run_views(
-            &world.projector(),
-            &[view()],
-            LONG,
-            &world.clock,
-            "r-1",
-        )
-        .await;
+        let round = world.round(&world.projector(), &[view()]).await;
         let line = &round.line.json;
         assert_eq!((&line["rows_parked"], &line["level"]), (&json!(rows), &json!("INFO")));
         world.projector().retry(&view(), &|_| {}).await.unwrap();

@@ -9,7 +9,8 @@ use futures::future::{join, join3};
 use ringfence_aws::{Random, Retry};
 use ringfence_core::{BoundaryId, NewEvent, Reads, SequencedEvent};
 use ringfence_harness::bound;
-use ringfence_views::{Definition, View};
+use ringfence_views::project_views::run_views;
+use ringfence_views::{Definition, Projector, View};
 use serde_json::Value;
 
 use crate::limits::Toggled;
@@ -115,17 +116,12 @@ fn fold<V: View>(events: &[SequencedEvent]) -> BTreeMap<String, Value> {
     rows.into_iter().map(|(id, row)| (id, serde_json::to_value(row).unwrap())).collect()
 }
 
-/// One invocation of the projector, until it is done or crashes.
-async fn project(world: &World, crash_ms: u64, wait_ms: u64) {
+/// One invocation of a process, until it is done or cut off.
+async fn project(world: &World, projector: &Projector, crash_ms: u64, wait_ms: u64) {
     tokio::time::sleep(Duration::from_millis(wait_ms)).await;
-    let (projector, views) = (world.projector(), views());
-    let round = ringfence_views::project_views::run_views(
-        &projector,
-        &views,
-        Duration::from_secs(60),
-        &world.clock,
-        "r-1",
-    );
+    let (until, time) = (world.notification(), Duration::from_secs(60));
+    let views = views();
+    let round = run_views(projector, &views, until, time, &world.clock, "r-1");
     let _ = tokio::time::timeout(Duration::from_millis(crash_ms), round).await;
 }
 
@@ -134,6 +130,7 @@ async fn run(seed: u64) {
     let weather = Arc::new(Weather::new(seed, [0, 5, 15, 25][(seed % 4) as usize]));
     let mut random = Random::new(&[seed, 2]);
     world.direct(&weather);
+    let processes = [world.projector(), world.projector()];
     let mut appended: Vec<BoundaryId> = Vec::new();
     for _ in 0..BATCHES {
         for _ in 0..EVENTS / BATCHES {
@@ -151,7 +148,7 @@ async fn run(seed: u64) {
         };
         let indexers = join(index(one, ms(400)), index(two, ms(400)));
         let (crash_ms, wait_ms) = ([ms(300), ms(300)], [ms(100), ms(100)]);
-        let projectors = [0, 1].map(|n| project(&world, crash_ms[n], wait_ms[n]));
+        let projectors = [0, 1].map(|n| project(&world, &processes[n], crash_ms[n], wait_ms[n]));
         let [first, second] = projectors;
         join3(indexers, first, second).await;
         let next = event(&mut random);
@@ -161,7 +158,7 @@ async fn run(seed: u64) {
     world.indexer.index(appended.clone(), Retry::default()).await;
     let events = world.events().await;
     assert_eq!(events.len(), appended.len(), "seed {seed}: events of the index");
-    project(&world, 60_000, 0).await;
+    project(&world, &processes[0], 60_000, 0).await;
     // Puts that were given up have arrived.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let [notes, counts] = [fold::<Notes>(&events), fold::<Counts>(&events)];

@@ -7,7 +7,6 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::join;
 use ringfence_aws::wire::Fault;
-use ringfence_views::project_views::run_views;
 use ringfence_views::{Definition, LaneReader, Notify, Projector};
 use serde_json::Value;
 
@@ -59,8 +58,17 @@ impl Bus {
 
     /// One run. Returns its line.
     pub(crate) async fn round(&self, world: &World, views: &[Definition]) -> Value {
-        let projector = self.projector(world);
-        let round = run_views(&projector, views, LONG, &world.clock, "request-1").await;
+        self.go_on(&self.projector(world), world, views).await
+    }
+
+    /// One run of a process. Returns its line.
+    pub(crate) async fn go_on(
+        &self,
+        projector: &Projector,
+        world: &World,
+        views: &[Definition],
+    ) -> Value {
+        let round = world.round(&projector, views).await;
         self.sent.lock().unwrap().append(&mut self.later.lock().unwrap());
         assert_eq!(round.unfinished, [""; 0]);
         round.line.json
@@ -86,7 +94,7 @@ async fn a_stack_without_views_notifies_the_readers_of_an_event_and_no_others() 
     assert_eq!(bus.take(), [""; 0], "nothing is new");
     // A program without readers of lanes leaves nobody behind.
     world.publish([noted("n1", &["a"])]).await;
-    run_views(&world.projector(), &[view()], LONG, &world.clock, "request-1").await;
+    world.round(&world.projector(), &[view()]).await;
     let together = world.checkpoints().together().await.unwrap();
     assert_eq!(Vec::from_iter(together.readers), ["notes#1"]);
     bus.round(&world, &[view()]).await;

@@ -19,5 +19,6 @@ mod rounds;
 mod together;
 mod unread;
 mod versions;
+mod warm;
 mod weather;
 mod world;

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use ringfence_aws::wire::Fault;
+use ringfence_feed::Until;
 use ringfence_views::project_views::run_views;
 use ringfence_views::{Definition, View};
 use serde_json::json;
 
 use crate::notes::{Consumed, Notes, Row, catalog, noted, poison, view, wiped};
-use crate::world::{FIRST, LONG, SECOND, World};
+use crate::world::{FIRST, SECOND, World};
 
 /// The same rows under another name, by a fold that never sees the poison.
 pub(crate) struct Others;
@@ -49,7 +50,7 @@ async fn a_view_that_fails_fails_the_round_but_neither_stops_nor_delays_others()
     let (views, seconds) = ([view(), Definition::of::<Others>()], Duration::from_secs);
     let projector = world.projector();
     let time = seconds(10);
-    let running = run_views(&projector, &views, time, &world.clock, "r-1");
+    let running = run_views(&projector, &views, Until::Present, time, &world.clock, "r-1");
     let meanwhile = async {
         tokio::time::sleep(seconds(5)).await;
         let before = world.rows("others", FIRST).await.len();
@@ -88,7 +89,7 @@ async fn a_view_that_is_behind_does_not_stop_others() {
     let (views, seconds) = ([view(), Definition::of::<Others>()], Duration::from_secs);
     world.wire.inject("PutItem", 0, Fault::Delay(seconds(20)));
     let projector = world.projector();
-    let running = run_views(&projector, &views, LONG, &world.clock, "r-1");
+    let running = world.round(&projector, &views);
     let meanwhile = async {
         tokio::time::sleep(seconds(10)).await;
         assert!(world.wire.is_spent(), "notes waits for its rows");
@@ -112,7 +113,8 @@ async fn the_lag_is_logged_and_measured_for_each_view_that_could_be_read() {
             world.wire.inject("Query", 0, Fault::error("AccessDeniedException"));
         }
         let time = Duration::from_millis(500);
-        let round = run_views(&projector, &[view()], time, &world.clock, "r-1").await;
+        let round =
+            run_views(&projector, &[view()], Until::Present, time, &world.clock, "r-1").await;
         let line = &round.line.json;
         assert_eq!(line["outcome"], if asked { "present" } else { "failed" });
         assert_eq!(line["views"][0].get("events_behind").is_some(), asked, "{line}");
@@ -128,7 +130,7 @@ async fn events_that_a_view_does_not_read_make_it_no_later() {
     let projector = world.projector();
     let run = async || {
         let time = Duration::from_secs(1);
-        run_views(&projector, &views, time, &world.clock, "r-1").await.line.json
+        run_views(&projector, &views, Until::Present, time, &world.clock, "r-1").await.line.json
     };
     run().await;
     // Its checkpoint can't move.
@@ -154,7 +156,7 @@ async fn a_round_without_time_says_that_it_is_behind() {
     world.wire.inject("PutItem", 0, late);
     let projector = world.projector();
     let time = Duration::from_secs(2);
-    let round = run_views(&projector, &[view()], time, &world.clock, "r-1").await;
+    let round = run_views(&projector, &[view()], Until::Present, time, &world.clock, "r-1").await;
     assert_eq!(round.unfinished, ["notes: behind"]);
     let line = &round.line.json;
     let behind = &line["views"][0]["events_behind"];

@@ -13,8 +13,9 @@ use ringfence_core::{
     Append, Appended, Catalog, CatalogError, Catalogs, Envelope, EventLog, NewEvent, SequencedEvent,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_feed::{Checkpoints, Index, Indexer};
+use ringfence_feed::{Checkpoints, Index, Indexer, Until};
 use ringfence_local::engine::Engine;
+use ringfence_views::project_views::{Round, run_views};
 use ringfence_views::{
     Content, Definition, Generation, Parked, Projector, Ran, Shown, ViewError, ViewReader, Wait,
 };
@@ -73,6 +74,17 @@ impl World {
         )
     }
 
+    /// How far the notification asks to go that the pages of the index bring.
+    pub(crate) fn notification(&self) -> Until {
+        let scan = br##"{"TableName":"index","FilterExpression":"begins_with(#p,:p)",
+            "ExpressionAttributeNames":{"#p":"p"},"ExpressionAttributeValues":{":p":{"S":"$AppendsEpoch"}}}"##;
+        let (_, pages) = self.engine.call("Scan", scan);
+        let pages: Value = serde_json::from_slice(&pages).unwrap();
+        let record = |page: &Value| json!({ "dynamodb": { "Keys": page } });
+        let records: Vec<_> = pages["Items"].as_array().unwrap().iter().map(record).collect();
+        Until::of_records(&json!({ "Records": records }))
+    }
+
     pub(crate) fn checkpoints(&self) -> Checkpoints {
         Checkpoints::new(self.client.clone(), "views")
     }
@@ -113,6 +125,11 @@ impl World {
         self.projector().run(view, of, LONG, &mut ran).await?;
         self.projector().serve(view, &registered, &ran).await?;
         Ok(ran)
+    }
+
+    /// A run of all views to the present.
+    pub(crate) async fn round(&self, projector: &Projector, views: &[Definition]) -> Round {
+        run_views(projector, views, Until::Present, LONG, &self.clock, "request-1").await
     }
 
     /// The parked rows of the notes, each with its event and the cause.

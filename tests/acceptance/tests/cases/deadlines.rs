@@ -13,7 +13,7 @@ use ringfence_core::{
     NewEvent, Plan, Query, QueryItem, SequencedEvent, Tag, handle,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_feed::{Index, Indexer, Partition};
+use ringfence_feed::{Index, Indexer, Partition, Until};
 use ringfence_local::template::Template;
 use ringfence_log::StackLogs;
 use ringfence_services::deadlines::{Deadlines, Sweep, Swept};
@@ -88,9 +88,15 @@ impl World {
             outcome.unwrap_or_else(|error| panic!("{partition}: {error}"));
         }
         let projector = self.projector();
-        let round =
-            project_views::run_views(&projector, &[self.due], LONG, &self.dynamo.clock, "test")
-                .await;
+        let round = project_views::run_views(
+            &projector,
+            &[self.due],
+            Until::Present,
+            LONG,
+            &self.dynamo.clock,
+            "test",
+        )
+        .await;
         assert_eq!(round.unfinished, [""; 0]);
         projector.meter().snapshot()
     }

@@ -14,7 +14,7 @@ use ringfence_core::{
     Append, Appended, BoundaryId, Catalogs, Envelope, EventLog, SequencedEvent, id_type,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_feed::{Index, Indexer};
+use ringfence_feed::{Index, Indexer, Until};
 use ringfence_local::engine::Engine;
 use ringfence_services::deadlines::{Deadlines, Sweep, Swept};
 use ringfence_stack::{MemberList, Members, Visitor};
@@ -236,7 +236,15 @@ impl World {
             outcome.expect("nothing disturbs the indexer");
         }
         let projector = self.projector(client, clock.clone());
-        ringfence_views::project_views::run_views(&projector, &[self.due], LONG, clock, "r").await;
+        ringfence_views::project_views::run_views(
+            &projector,
+            &[self.due],
+            Until::Present,
+            LONG,
+            clock,
+            "r",
+        )
+        .await;
     }
 
     async fn sweep(&self, client: &Client, random: &mut Random) -> Swept {

@@ -144,7 +144,10 @@ fn every_mistake_is_noticed_and_its_schedule_is_small() {
         let (jobs, kinds) = (jobs.iter().copied().collect(), kinds.iter().copied().collect());
         let schedule = Schedule { subject: mutant.subject(), seed, jobs, kinds };
         let report = schedule.run(Some(mutant)).err().unwrap_or_else(|| {
-            panic!("NOTICED needs another one of {mutant:?}: {}", noticed(MUTANT_SCHEDULES, 0, mutant))
+            panic!(
+                "NOTICED needs another one of {mutant:?}: {}",
+                noticed(MUTANT_SCHEDULES, 0, mutant)
+            )
         });
         assert!(schedule.jobs.len() <= 9, "{mutant:?}: {schedule:?}");
         assert_eq!(schedule.run(Some(mutant)), Err(report), "it is as wrong again");
