@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use futures::future::{OptionFuture, join};
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::{Clock, sdk_config};
 use ringfence_core::LogKind;
@@ -62,14 +63,17 @@ impl Service for ProjectViews {
     async fn open(folded: Folded, names: Names) -> Result<Self, Error> {
         let Folded { views, catalogs, sources, lanes } = folded;
         let (client, clock) = (ringfence_aws::client_from_env()?, Clock::system());
-        ringfence_aws::open(&client, &clock).await;
+        let bus = names.bus.map(|name| {
+            let client = aws_sdk_eventbridge::Client::new(&sdk_config()?);
+            Ok::<_, Error>(Arc::new(Topic::new(client, name)))
+        });
+        let bus = bus.transpose()?;
+        let bus_opens = OptionFuture::from(bus.as_deref().map(Topic::open));
+        join(ringfence_aws::open(&client, &clock), bus_opens).await;
         let logs = StackLogs { client: client.clone(), clock: clock.clone(), tables: names.logs };
         let index = Index::new(client.clone(), names.index, logs.bodies(&sources));
         let mut projector = Projector::new(client, index, names.views, catalogs, clock.clone());
-        if let Some(bus) = names.bus {
-            let bus = Topic::new(aws_sdk_eventbridge::Client::new(&sdk_config()?), bus);
-            bus.open().await;
-            let bus = Arc::new(bus);
+        if let Some(bus) = bus {
             let notify = move |readers| notify(bus.clone(), readers).boxed();
             projector = projector.notifying(lanes, Arc::new(notify));
         }

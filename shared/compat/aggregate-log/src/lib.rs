@@ -48,7 +48,6 @@ pub use event::{
 };
 pub use event_log::AggregateLog;
 pub use image::event_of_image;
-pub use import::TableImport;
 pub use item::{DecodeError, name_of};
 pub use key::{AggregateKey, KeyError};
 pub use layout::{legacy_table_layout, table_layout};

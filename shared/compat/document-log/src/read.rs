@@ -48,7 +48,8 @@ pub(crate) struct Walk<'a, S> {
 }
 
 impl<'a, S: Store> Walk<'a, S> {
-    fn new(
+    /// Backwards from the Tip, which is read too.
+    pub(crate) fn back(
         log: &'a DocumentLog<S>,
         stream: &'a StreamName,
         consistency: Consistency,
@@ -69,16 +70,6 @@ impl<'a, S: Store> Walk<'a, S> {
         }
     }
 
-    /// Backwards from the Tip, which is read too.
-    pub(crate) fn back(
-        log: &'a DocumentLog<S>,
-        stream: &'a StreamName,
-        consistency: Consistency,
-        envelope: &Envelope,
-    ) -> Self {
-        Self::new(log, stream, consistency, envelope)
-    }
-
     /// Backwards through the calves whose events lie before `edge`.
     pub(crate) fn behind(self, edge: u64) -> Self {
         Self { beyond: Some(key_of(edge)), edge: Some(edge), more: edge > 0, ..self }
@@ -93,17 +84,11 @@ impl<'a, S: Store> Walk<'a, S> {
     async fn forward(mut self, from: u64) -> Result<Self, DocumentError> {
         self.edge = Some(from);
         if from > 0 {
-            let query = ItemQuery {
-                stream: self.stream,
-                direction: Direction::Backward,
-                beyond: Some(key_of(from.saturating_add(1))),
-                items_max: Some(1),
-                consistency: self.consistency,
-            };
-            let page = self.retry.run(|| self.store.query(query)).await;
-            let page = page.map_err(|gave_up| gave_up.during("reading events"))?;
-            self.beyond = page.batches.first().map(|batch| batch.key);
-            self.waiting.extend(page.batches);
+            self.beyond = Some(key_of(from.saturating_add(1)));
+            let items_max = self.items_max.replace(1);
+            self.page().await?;
+            (self.items_max, self.more) = (items_max, true);
+            self.beyond = self.waiting.front().map(|batch| batch.key);
             // The walk begins with this item, even if the item begins before `from`.
             self.edge = self.waiting.front().map(Batch::base).or(self.edge);
         }

@@ -102,14 +102,11 @@ impl Catalog {
                 return Err(CatalogError::ScopeDiffers { key, event_type, other });
             }
         }
-        let shares = |other: &&EventSchema| {
-            let fenced = schema.fenced && other.fenced && other.copies != schema.copies;
-            fenced && partition_keys(other).eq(partition_keys(&schema))
-        };
-        if let Some(other) = self.schemas().find(shares) {
-            let copies = [schema.copies, other.copies];
-            let (event_type, other) = (schema.name.clone(), other.name.clone());
-            return Err(CatalogError::CopiesDiffer { event_type, other, copies });
+        for other in self.schemas() {
+            if let Some(copies) = differing_copies(&schema, other) {
+                let (event_type, other) = (schema.name.clone(), other.name.clone());
+                return Err(CatalogError::CopiesDiffer { event_type, other, copies });
+            }
         }
         match self.types.entry(schema.name.clone()) {
             Entry::Vacant(new) => {
@@ -293,6 +290,22 @@ fn partition_keys(schema: &EventSchema) -> impl Iterator<Item = &Name> {
     schema.tags.iter().filter(|tag| tag.partition).map(|tag| &tag.key)
 }
 
+/// How many copies each of two types wants for a fence that counts both, if the numbers differ. A type that is counted
+/// by a cross-partition tag wants none.
+fn differing_copies(one: &EventSchema, other: &EventSchema) -> Option<[u16; 2]> {
+    [one, other].into_iter().find_map(|of| {
+        let fence: Vec<&Name> = partition_keys(of).collect();
+        let wanted = |by: &EventSchema| {
+            let is_tag = |tag: &TagSchema| tag.cross_partition && *fence == [&tag.key];
+            let is_partition = by.fenced && partition_keys(by).eq(fence.iter().copied());
+            let copies = if is_partition { by.copies } else { 0 };
+            (is_partition || by.tags.iter().any(is_tag)).then_some(copies)
+        };
+        let both = [wanted(one)?, wanted(other)?];
+        (both[0] != both[1]).then_some(both)
+    })
+}
+
 /// Whether events of the type have one tag, which names their stream, and are read only by it.
 fn is_of_one_stream(schema: &EventSchema) -> bool {
     let EventSchema { tags, read_as_composite, read_by_type, fenced, .. } = schema;
@@ -337,6 +350,9 @@ fn check(schema: &EventSchema) -> Result<(), CatalogError> {
     }
     if schema.read_as_composite && !schema.tags.iter().all(single) {
         return Err(CatalogError::CompositeNotSingle(event_type()));
+    }
+    if !matches!(schema.copies, 0 | 2..=64) {
+        return Err(CatalogError::Copies { event_type: event_type(), copies: schema.copies });
     }
     Ok(())
 }

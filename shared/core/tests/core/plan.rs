@@ -255,6 +255,22 @@ fn types_of_one_fence_declare_the_same_copies() {
         .filter(|tag| tag.partition)
         .for_each(|tag| tag.key = "room".into());
     assert_eq!(rooms([of("A", true, 16), elsewhere]), Ok(()));
+
+    // The same fence counts events of other partitions that have its tag.
+    let by = |name, partition: &str, copies| {
+        let mut schema = of(name, true, copies);
+        for tag in schema.tags.to_mut() {
+            (tag.partition, tag.cross_partition) = (*tag.key == *partition, true);
+        }
+        schema
+    };
+    let (event_type, other) = ("B".into(), "A".into());
+    let error = CatalogError::CopiesDiffer { event_type, other, copies: [0, 16] };
+    assert_eq!(rooms([by("A", "roomId", 16), by("B", "guestId", 0)]), Err(error));
+
+    let alone = |copies| Catalog::new("rooms", [of("A", true, copies)]).map(drop);
+    let error = |copies| Err(CatalogError::Copies { event_type: "A".into(), copies });
+    assert_eq!([1, 2, 64, 65].map(alone), [error(1), Ok(()), Ok(()), error(65)]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::pin::pin;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{AggregateTable, event_of_image, name_of};
 use ringfence_aws::{Clock, Item};
@@ -16,11 +16,13 @@ use crate::Lists;
 use crate::layout::Layout;
 use crate::line::check_slot;
 use crate::machine::dynamo_client;
+use crate::paced::paced;
 use crate::progress;
-use crate::recorded::Imports;
 
 /// The number of events between two updates of the progress.
 const PROGRESS_EVENTS: u64 = 100;
+/// Events that are put at the same time.
+const PUTS_MAX: usize = 16;
 
 /// Copies the events as they are: version, timestamp, payload and metadata.
 pub(super) async fn import(arguments: &Arguments, lists: &Lists) -> Result<Report> {
@@ -47,10 +49,21 @@ pub(super) async fn import(arguments: &Arguments, lists: &Lists) -> Result<Repor
     progress::clear();
     if report.broken.is_empty() && !arguments.dry_run {
         let table = AggregateTable::new(client, table, clock);
-        let done = table.import(&source, &|events| show("imported", events)).await?;
-        report.imports = Imports { imported: done.events, before: done.present, later: 0 };
+        let items = source.scan().map_err(Error::new);
+        let mut puts = pin!(items.map_ok(|item| put(&table, item)).try_buffer_unordered(PUTS_MAX));
+        let imports = &mut report.imports;
+        while let Some(is_new) = puts.try_next().await? {
+            imports.imported += u64::from(is_new);
+            imports.before += u64::from(!is_new);
+            show("imported", imports.imported + imports.before);
+        }
     }
     Ok(report)
+}
+
+/// Puts an event. Returns false if it is there already.
+async fn put(table: &AggregateTable, item: Item) -> Result<bool> {
+    paced(async || Ok(table.import(item.clone()).await?)).await
 }
 
 fn show(done: &str, events: u64) {

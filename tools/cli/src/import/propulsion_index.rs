@@ -26,6 +26,7 @@ use crate::Lists;
 use crate::layout::Layout;
 use crate::line::check_slot;
 use crate::machine::dynamo_client;
+use crate::paced::paced;
 use crate::progress;
 
 /// The partition that every index has.
@@ -190,6 +191,10 @@ impl Moving<'_> {
 
     /// The events of a span that the stream has. Earlier ones may be pruned.
     async fn events(&self, stream: &StreamName, span: &Span) -> Result<Vec<TimelineEvent>> {
+        paced(async || self.read(stream, span).await).await
+    }
+
+    async fn read(&self, stream: &StreamName, span: &Span) -> Result<Vec<TimelineEvent>> {
         let (mut found, envelope) = (Vec::new(), Envelope::default());
         // A backward read returns the events that are left after a prune.
         let (back, strong) = (Direction::Backward, Consistency::Strong);
@@ -231,10 +236,18 @@ impl Moving<'_> {
             notifications
                 .push(Notification { partition: Partition::from(stream.partition()), events });
         }
-        for (partition, outcome) in self.indexer.index(notifications, Retry::default()).await {
-            let after = format!("broken off at {partition}, after {}", report.imports);
-            report.imports.imported += outcome.with_context(|| after)?;
-        }
+        let new: usize = notifications.iter().map(|it| it.events.len()).sum();
+        let index = async || {
+            for (partition, outcome) in
+                self.indexer.index(notifications.clone(), Retry::default()).await
+            {
+                let after = || format!("broken off at {partition}, after {}", report.imports);
+                outcome.with_context(after)?;
+            }
+            Ok(())
+        };
+        paced(index).await?;
+        report.imports.imported += new as u64;
         Ok(())
     }
 }

@@ -1,11 +1,18 @@
 //! `ringfence import` into the logs of single streams and of Propulsion's index, and `ringfence aggregates list`.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::{HeaderMap, StatusCode};
 use ringfence_aggregate_log::{
     AggregateKey, AggregateTable, NewAggregateEvent, PushPlace, legacy_table_layout,
 };
 use ringfence_aws::Clock;
 use ringfence_harness::NodeProgram;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use crate::logs::customer;
 use crate::world::{AGGREGATES, DOCUMENTS, INDEX, World};
@@ -34,6 +41,30 @@ async fn world() -> (World, AggregateTable) {
     (world, legacy)
 }
 
+/// The address of the store, which is too busy for the first puts.
+async fn busy_store(world: &World, puts: usize) -> String {
+    let (store, left) = (world.dynamo.endpoint().to_owned(), Arc::new(AtomicUsize::new(puts)));
+    let answer = move |headers: HeaderMap, body: Bytes| {
+        let is_put = headers["x-amz-target"].as_bytes().ends_with(b".PutItem");
+        let less = |left: usize| left.checked_sub(1);
+        let is_busy = || left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok();
+        let is_refused = is_put && is_busy();
+        let request = reqwest::Client::new().post(&store).headers(headers).body(body);
+        async move {
+            if is_refused {
+                let said = br#"{"__type":"com.amazonaws.dynamodb.v20120810#ThrottlingException"}"#;
+                return (StatusCode::BAD_REQUEST, Bytes::from_static(said));
+            }
+            let answer = request.send().await.unwrap();
+            (answer.status(), answer.bytes().await.unwrap())
+        }
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(answer)).await });
+    format!("http://{address}")
+}
+
 async fn push(table: &AggregateTable, id: &str, event_type: &str, payload: Value, seconds: u64) {
     let event = NewAggregateEvent {
         event_type: event_type.to_owned(),
@@ -54,8 +85,11 @@ async fn a_table_of_castores_older_layout_is_imported_once() {
         world.run(&[&["aggregates", "list", "--context", "customers"], more].concat())
     };
     assert_eq!(list(&[]), (0, "0 aggregates\n".to_owned()));
-    let said = world.run(&IMPORT);
-    assert_eq!(said, (0, "3 imported, 0 were there before\n".to_owned()));
+    // The import waits for a table that is busy for longer than a request is sent again.
+    let busy = busy_store(&world, 30).await;
+    let output = world.command(&IMPORT).env("AWS_ENDPOINT_URL_DYNAMODB", busy).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said, "3 imported, 0 were there before\n", "{output:?}");
     push(&legacy, "eve", "CustomerRenamed", json!({ "name": "Eve" }), 9).await;
     let said = world.run(&IMPORT);
     assert_eq!(said, (0, "1 imported, 3 were there before\n".to_owned()));

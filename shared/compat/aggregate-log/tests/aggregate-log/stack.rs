@@ -106,6 +106,14 @@ impl Stack {
     }
 }
 
+/// Imports a table into another one. Says of each event whether it is new there.
+pub(crate) async fn import(
+    from: &AggregateTable,
+    to: &AggregateTable,
+) -> Result<Vec<bool>, AggregateError> {
+    from.scan().and_then(|item| to.import(item)).try_collect().await
+}
+
 /// The tables and their properties.
 fn tables() -> [(&'static str, Value); 3] {
     let (new, legacy) = (table_layout().properties(), legacy_table_layout().properties());

@@ -72,7 +72,7 @@ pub enum CatalogError {
     /// Two types that one fence counts declare different numbers of copies.
     #[error(
         "{event_type} declares {} copies and {other} {}, but one fence counts both: declare the same `copies` at \
-         each `fenced` type of the partition",
+         each `fenced` type of the partition, and give a cross-partition tag that counts at it another key",
         copies[0], copies[1]
     )]
     CopiesDiffer {
@@ -82,6 +82,14 @@ pub enum CatalogError {
         other: Name,
         /// Their numbers.
         copies: [u16; 2],
+    },
+    /// A type declares a number of copies that its fence can't have.
+    #[error("{event_type} declares {copies} copies of its fence: declare 2 to 64, or no `copies`")]
+    Copies {
+        /// The type.
+        event_type: Name,
+        /// Their number.
+        copies: u16,
     },
     /// A type read as a composite has a tag that an event may lack or have twice.
     #[error("{0} is read as a composite: each of its tags needs exactly one value")]
