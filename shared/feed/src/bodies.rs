@@ -16,10 +16,12 @@ use crate::entry::{Entry, FeedStep};
 use crate::error::{BodyError, FeedError};
 use crate::index::Index;
 use crate::mark::Mark;
-use crate::reference::{Body, Reference};
+use crate::reference::{BLOCK_BYTES, Body, Reference};
 
-/// Requests for bodies under way, each for [`BATCH_KEYS_MAX`] events.
+/// Requests for bodies under way, each for [`BATCH_KEYS_MAX`] events. A reader holds the events of one more.
 const FETCHES_AT_ONCE: usize = 2;
+/// The most blocks that one of them brings: 4 MB.
+const FETCH_BLOCKS_MAX: u64 = (4 * 1_024 * 1_024 / BLOCK_BYTES) as u64;
 
 /// Says whether a reader wants an event: only then is its body fetched.
 pub type Wants = Arc<dyn Fn(&Reference) -> bool + Send + Sync>;
@@ -85,7 +87,7 @@ impl Index {
             let log = self.logs.iter().find(|it| it.source.facts().kind == reference.partition.log);
             let item = match reference.body {
                 Body::Here(item) => Some(item),
-                Body::InLog(_) => found.remove(&place),
+                Body::InLog(..) => found.remove(&place),
             };
             let event = match (log, item) {
                 (None, _) => Err(StreamError::NoLog.into()),
@@ -108,14 +110,17 @@ impl Index {
 
 /// The references in parts for whose bodies one request is enough.
 fn chunks(references: References, wants: &Wants) -> Vec<References> {
-    let (mut chunks, mut wanted) = (Vec::new(), 0);
+    let (mut chunks, mut wanted, mut blocks) = (Vec::new(), 0, 0);
     for (checkpoint, reference) in references {
-        let is_fetched = usize::from(reference.mark().is_some() && wants(&reference));
-        if chunks.is_empty() || wanted + is_fetched > BATCH_KEYS_MAX {
+        let of_log = Some(&reference).filter(|it| it.mark().is_some() && wants(it));
+        let (is_fetched, size) = of_log.map_or((0, 0), |it| (1, it.blocks()));
+        let fits = wanted + is_fetched <= BATCH_KEYS_MAX && blocks + size <= FETCH_BLOCKS_MAX;
+        if chunks.is_empty() || !fits {
             chunks.push(Vec::new());
-            wanted = 0;
+            (wanted, blocks) = (0, 0);
         }
         wanted += is_fetched;
+        blocks += size;
         chunks.last_mut().expect("there is one").push((checkpoint, reference));
     }
     chunks

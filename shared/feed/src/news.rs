@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use ringfence_aws::{Item, attribute_bytes};
+use ringfence_aws::{Item, attribute_bytes, item_bytes};
 use ringfence_log::Source;
 use ringfence_log::news::Found;
 
 use crate::error::IndexError;
 use crate::mark::Mark;
 use crate::partition::Partition;
-use crate::reference::{Body, Reference};
+use crate::reference::{BLOCK_BYTES, Body, Reference};
 
 /// An event to index.
 #[derive(Clone, Debug)]
@@ -28,7 +28,10 @@ impl Fresh {
         item: Item,
     ) -> Result<Self, IndexError> {
         let body = match source.keeps_events() {
-            true => Body::InLog(Mark::of(source, &item)),
+            true => {
+                let blocks = item_bytes(&item).div_ceil(BLOCK_BYTES) as u64;
+                Body::InLog(Mark::of(source, &item), blocks)
+            }
             false => Body::Here(item.clone()),
         };
         let event = source.event(item).map_err(|error| {

@@ -11,7 +11,8 @@ use crate::partition::Partition;
 /// An entry of the index. It is not an event: the body is in the event's log, and readers fetch it.
 ///
 /// It is stored as a list: partition, slot, type, time, and the mark or the body. With its place in the
-/// list of entries that takes 35 bytes, besides the names; 27 with a hash.
+/// list of entries that takes 35 bytes, besides the names; 27 with a hash. If the log's item has more than one block, the
+/// number of its blocks follows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reference {
     /// The partition of the event.
@@ -25,11 +26,14 @@ pub struct Reference {
     pub(crate) body: Body,
 }
 
+/// The bytes of a block, which costs half a read unit.
+pub(crate) const BLOCK_BYTES: usize = 4 * 1_024;
+
 /// The body of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Body {
-    /// Its log has it, with this mark.
-    InLog(Mark),
+    /// Its log has it, with this mark and in an item of so many blocks.
+    InLog(Mark, u64),
     /// The index has it, because its log drops events.
     Here(Item),
 }
@@ -37,29 +41,42 @@ pub(crate) enum Body {
 impl Reference {
     pub(crate) fn mark(&self) -> Option<&Mark> {
         match &self.body {
-            Body::InLog(mark) => Some(mark),
+            Body::InLog(mark, _) => Some(mark),
             Body::Here(_) => None,
+        }
+    }
+
+    /// The blocks of the item that a reader fetches; none if the index has the body.
+    pub(crate) fn blocks(&self) -> u64 {
+        match &self.body {
+            Body::InLog(_, blocks) => *blocks,
+            Body::Here(_) => 0,
         }
     }
 
     pub(crate) fn attribute(&self) -> AttributeValue {
         let body = match &self.body {
-            Body::InLog(mark) => mark.attribute(),
+            Body::InLog(mark, _) => mark.attribute(),
             Body::Here(item) => AttributeValue::M(item.clone()),
         };
-        let [slot, at] = [self.slot, self.at].map(|number| AttributeValue::N(number.to_string()));
+        let number = |number: u64| AttributeValue::N(number.to_string());
+        let [slot, at] = [self.slot, self.at].map(number);
+        let blocks = Some(self.blocks()).filter(|blocks| *blocks > 1).map(number);
         let texts = [self.partition.id.as_str(), &self.event_type];
         let [partition, event_type] = texts.map(|text| AttributeValue::S(text.to_owned()));
-        AttributeValue::L(vec![partition, slot, event_type, at, body])
+        AttributeValue::L(
+            [partition, slot, event_type, at, body].into_iter().chain(blocks).collect(),
+        )
     }
 
     pub(crate) fn of_attribute(value: AttributeValue) -> Option<Self> {
-        let AttributeValue::L(parts) = value else { return None };
-        let [partition, slot, event_type, at, body] = <[_; 5]>::try_from(parts).ok()?;
+        let AttributeValue::L(mut parts) = value else { return None };
         let whole = |value: AttributeValue| value.as_n().ok()?.parse().ok();
+        let blocks = parts.drain(parts.len().min(5)..).next().map_or(Some(1), whole)?;
+        let [partition, slot, event_type, at, body] = <[_; 5]>::try_from(parts).ok()?;
         let body = match body {
             AttributeValue::M(item) => Body::Here(item),
-            mark => Body::InLog(Mark::of_attribute(&mark)?),
+            mark => Body::InLog(Mark::of_attribute(&mark)?, blocks),
         };
         Some(Self {
             partition: BoundaryId::stored(partition.as_s().ok()?.as_str()).into(),

@@ -2,12 +2,13 @@
 //!
 //! The index is read first, and has the events of each partition up to some slot. Then a strong scan of the tables must
 //! find exactly the same events up to that slot, whatever is appended meanwhile. Later events are not indexed yet.
-//! Events count as equal if their numbers and the sums of their hashes are equal, which takes some hundred bytes for
-//! each partition. A hash is of an event's slot and mark. If the sums of a partition differ, the bodies of its events
-//! are fetched, as readers do, and those that no reader finds are named.
+//! Events count as equal if their numbers and the sums of their hashes are equal. A hash is of an event's slot and mark.
+//! That takes some 80 bytes for each partition, because its name is kept as a hash. If the sums of partitions differ, the
+//! index is read again: it has their names, and the bodies of their events are fetched, as readers do. The events that no
+//! reader finds are named.
 
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
@@ -16,6 +17,7 @@ use ringfence_aws::{Item, Retry};
 use ringfence_core::chain;
 use ringfence_log::news::StreamError;
 use ringfence_log::{EntryError, Source, StoredEvents};
+use sha2::{Digest, Sha256};
 
 use crate::checkpoint::Checkpoint;
 use crate::entry::{Entry, FeedStep};
@@ -123,29 +125,48 @@ pub enum VerifyError {
     Log(#[from] StreamError),
 }
 
-/// What was seen of one partition.
+/// What was seen of the partitions that have entries. A tree takes less than a table of hashes, which is half empty after
+/// it has grown.
+type Sums = BTreeMap<Name, Sum>;
+
+/// A hash of a partition's name. Two of a hundred million partitions have the same one with a probability of 10^-23.
+type Name = u128;
+
+fn name(partition: &Partition) -> Name {
+    let digest: [u8; 32] = Sha256::digest(partition.id.as_str()).into();
+    digest.iter().take(size_of::<Name>()).fold(0, |name, byte| name << 8 | Name::from(*byte))
+}
+
+/// What was seen of a partition that has entries.
 #[derive(Default)]
 struct Sum {
-    count: u64,
-    /// The sum of the hashes of the events.
+    /// The last entry.
+    last: u64,
+    indexed: u64,
+    /// Events of the table, up to the last entry.
+    stored: u64,
+    /// The sum of the hashes of the entries, less the sum of those of the events.
     hash: u64,
 }
 
 impl Sum {
-    /// Adds an event. One that the index keeps has no mark.
-    fn add(&mut self, slot: u64, mark: Option<&Mark>) {
-        let mut hasher = DefaultHasher::new();
-        (slot, mark).hash(&mut hasher);
-        self.count += 1;
-        self.hash = self.hash.wrapping_add(hasher.finish());
+    fn index(&mut self, slot: u64, mark: Option<&Mark>) {
+        self.last = self.last.max(slot);
+        self.indexed += 1;
+        self.hash = self.hash.wrapping_add(hash(slot, mark));
+    }
+
+    fn store(&mut self, slot: u64, mark: Option<&Mark>) {
+        self.stored += 1;
+        self.hash = self.hash.wrapping_sub(hash(slot, mark));
     }
 }
 
-#[derive(Default)]
-struct Known {
-    last: Option<u64>,
-    indexed: Sum,
-    stored: Sum,
+/// The hash of an event. One that the index keeps has no mark.
+fn hash(slot: u64, mark: Option<&Mark>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (slot, mark).hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Indexer {
@@ -155,66 +176,65 @@ impl Indexer {
     /// One of them can't be read.
     pub async fn verify(&self, progress: OnProgress<'_>) -> Result<IndexReport, VerifyError> {
         let mut report = IndexReport::default();
-        let mut known = self.entries(&mut report, progress).await?;
+        let mut sums = self.entries(&mut report, progress).await?;
         for log in self.logs() {
             let mut stored = log.table.stored();
             while let Some(stored) = stored.try_next().await? {
                 match stored {
-                    StoredEvents::Event(item) => {
-                        report.item(log.source, &mut known, item, progress)
-                    }
+                    StoredEvents::Event(item) => report.item(log.source, &mut sums, item, progress),
                     StoredEvents::Stream { partition, first, end } => {
                         if !log.source.is_internal(&partition) {
                             let partition =
                                 Partition { log: log.source.facts().kind, id: partition };
-                            report.stream(&mut known, partition, first..end, progress);
+                            report.stream(&mut sums, partition, first..end, progress);
                         }
                     }
                     StoredEvents::Wrong(item) => report.wrong.push(IndexDefect::Item(item)),
                 }
             }
         }
-        known.retain(|_, Known { indexed, stored, .. }| {
-            (indexed.count, indexed.hash) != (stored.count, stored.hash)
-        });
-        let unread = self.unread(known.keys().cloned().collect()).await?;
-        for (partition, Known { indexed, stored, .. }) in known {
-            let (indexed, stored) = (indexed.count, stored.count);
-            let named = unread.get(&partition).map_or(&[][..], Vec::as_slice);
-            let gone = named.iter().filter(|it| matches!(it, IndexDefect::Gone { .. })).count();
-            if named.is_empty() || indexed != stored + gone as u64 {
+        sums.retain(|_, sum| sum.indexed != sum.stored || sum.hash != 0);
+        for (partition, defects) in self.unread(&sums).await? {
+            let Sum { indexed, stored, .. } = sums[&name(&partition)];
+            let gone = defects.iter().filter(|it| matches!(it, IndexDefect::Gone { .. })).count();
+            if defects.is_empty() || indexed != stored + gone as u64 {
                 report.wrong.push(IndexDefect::Differs { partition, indexed, stored });
             }
+            report.wrong.extend(defects);
         }
-        report.wrong.extend(unread.into_values().flatten());
         Ok(report)
     }
 
-    /// The indexed events of partitions that no reader finds.
+    /// The partitions that differ, and the events of each that no reader finds.
     async fn unread(
         &self,
-        partitions: HashSet<Partition>,
+        differ: &Sums,
     ) -> Result<BTreeMap<Partition, Vec<IndexDefect>>, FeedError> {
         let mut unread: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        if partitions.is_empty() {
+        if differ.is_empty() {
             return Ok(unread);
         }
-        let is_of = move |it: &Reference| partitions.contains(&it.partition);
+        let names: BTreeSet<_> = differ.keys().copied().collect();
+        let is_of = move |it: &Reference| names.contains(&name(&it.partition));
         let mut steps = self.index.read_where(Checkpoint::START, Until::Present, is_of);
         while let Some(step) = steps.next().await {
-            let Err(FeedError::Undecodable { known, source, .. }) = step else {
-                step?;
-                continue;
+            let (event, why) = match step {
+                Ok(FeedStep::Passed(..)) => continue,
+                Ok(FeedStep::Event(entry)) => (entry.event, None),
+                Err(FeedError::Undecodable { known, source, .. }) => (known.event, Some(source)),
+                Err(error) => return Err(error),
             };
-            let (partition, slot) = (Partition::of(&known.event), known.event.slot);
-            let defect = match source.downcast_ref() {
-                Some(BodyError::Gone) => IndexDefect::Gone { partition: partition.clone(), slot },
-                Some(BodyError::Another) => {
-                    IndexDefect::Replaced { partition: partition.clone(), slot }
+            let partition = Partition::of(&event);
+            let defects = unread.entry(partition.clone()).or_default();
+            match why.as_ref().and_then(|why| why.downcast_ref()) {
+                Some(BodyError::Gone) => {
+                    defects.push(IndexDefect::Gone { partition, slot: event.slot });
                 }
-                None => continue,
-            };
-            unread.entry(partition).or_default().push(defect);
+                Some(BodyError::Another) => {
+                    defects.push(IndexDefect::Replaced { partition, slot: event.slot });
+                }
+                None => {}
+            }
         }
         Ok(unread)
     }
@@ -224,8 +244,8 @@ impl Indexer {
         &self,
         report: &mut IndexReport,
         progress: OnProgress<'_>,
-    ) -> Result<HashMap<Partition, Known>, VerifyError> {
-        let mut partitions: HashMap<_, Known> = HashMap::new();
+    ) -> Result<Sums, VerifyError> {
+        let mut sums = Sums::new();
         // No body is fetched. Those that the index has are decoded.
         let is_here = |it: &Reference| it.mark().is_none();
         let mut steps = self.index.read_where(Checkpoint::START, Until::Present, is_here);
@@ -256,14 +276,13 @@ impl Indexer {
                 report.skipped += 1;
                 continue;
             }
-            let known = partitions.entry(partition.clone()).or_default();
-            known.indexed.add(slot, mark.as_ref());
-            if known.last >= Some(slot) {
+            let sum = sums.entry(name(&partition)).or_default();
+            if sum.indexed > 0 && sum.last >= slot {
                 report.wrong.push(IndexDefect::Order { partition, checkpoint });
             }
-            known.last = known.last.max(Some(slot));
+            sum.index(slot, mark.as_ref());
         }
-        Ok(partitions)
+        Ok(sums)
     }
 
     /// The same, and indexes missing events. It can be interrupted, repeated, and run beside the function.
@@ -288,16 +307,10 @@ impl Indexer {
 impl IndexReport {
     /// Takes in an item that is an event. The place of an event follows from its key, so an event that can't be decoded
     /// is compared too.
-    fn item(
-        &mut self,
-        source: &dyn Source,
-        known: &mut HashMap<Partition, Known>,
-        item: Item,
-        progress: OnProgress<'_>,
-    ) {
+    fn item(&mut self, source: &dyn Source, sums: &mut Sums, item: Item, progress: OnProgress<'_>) {
         if let Some((id, slot)) = source.place(&item) {
             let partition = Partition { log: source.facts().kind, id };
-            self.stored(known, partition, (slot, &Mark::of(source, &item)), progress);
+            self.stored(sums, partition, (slot, &Mark::of(source, &item)), progress);
         }
         let name = source.name(&item);
         if let Err(error) = source.event(item) {
@@ -309,16 +322,14 @@ impl IndexReport {
     /// Takes in an event of a table.
     fn stored(
         &mut self,
-        known: &mut HashMap<Partition, Known>,
+        sums: &mut Sums,
         partition: Partition,
         (slot, mark): (u64, &Mark),
         progress: OnProgress<'_>,
     ) {
-        let known = known.entry(partition.clone()).or_default();
-        if Some(slot) <= known.last {
-            known.stored.add(slot, Some(mark));
-        } else {
-            *self.behind.entry(partition).or_default() += 1;
+        match sums.get_mut(&name(&partition)) {
+            Some(sum) if slot <= sum.last => sum.store(slot, Some(mark)),
+            _ => *self.behind.entry(partition).or_default() += 1,
         }
         self.events += 1;
         progress(CompareStage::Events, self.events);
@@ -328,20 +339,46 @@ impl IndexReport {
     /// pruned before it was begun.
     fn stream(
         &mut self,
-        known: &mut HashMap<Partition, Known>,
+        sums: &mut Sums,
         partition: Partition,
         left: Range<u64>,
         progress: OnProgress<'_>,
     ) {
-        let known = known.entry(partition.clone()).or_default();
-        let indexed = known.last.map_or(left.start, |last| last + 1);
-        for index in indexed.saturating_sub(known.indexed.count)..indexed.min(left.end) {
-            known.stored.add(index, None);
+        let mut indexed = left.start;
+        if let Some(sum) = sums.get_mut(&name(&partition)) {
+            indexed = sum.last + 1;
+            for slot in indexed.saturating_sub(sum.indexed)..indexed.min(left.end) {
+                sum.store(slot, None);
+            }
         }
         if indexed < left.end {
             self.behind.insert(partition, left.end - indexed);
         }
         self.events += left.end - left.start;
         progress(CompareStage::Events, self.events);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringfence_core::BoundaryId;
+
+    use super::*;
+
+    #[test]
+    fn a_million_partitions_take_less_than_a_tenth_of_a_gigabyte() {
+        const PARTITIONS: u64 = 100_000;
+        let mut sums = Sums::new();
+        let taken = allocation_counter::measure(|| {
+            for n in 0..PARTITIONS {
+                let partition =
+                    BoundaryId::tag("orderId", &format!("a-name-that-is-as-long-as-an-id-{n}"));
+                sums.entry(name(&partition.into())).or_default().index(1, None);
+            }
+        });
+        assert_eq!(sums.len() as u64, PARTITIONS);
+        let each = taken.bytes_max / PARTITIONS;
+        println!("{each} bytes each");
+        assert!(each <= 100, "{each} bytes each");
     }
 }

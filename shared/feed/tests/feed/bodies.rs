@@ -80,6 +80,27 @@ fn only_the_bodies_that_a_reader_wants_are_read() {
     });
 }
 
+/// Three requests for up to 4 MB, so for twelve of these events.
+#[test]
+fn a_reader_holds_few_large_events_ahead() {
+    run(5, async {
+        let (world, wire) = (World::new(), Wire::default());
+        let note = "x".repeat(330_000);
+        for n in 0..40 {
+            world.append(vec![changed(n, &note)]).await;
+        }
+        world.index_all(INDEX).await;
+        let index = world.index(world.wired(&wire));
+        let mut entries = index.read(Checkpoint::START, Until::Present);
+        entries.next().await.expect("an event").expect("it can be read");
+        let asked = |exchange: Exchange| {
+            exchange.request["RequestItems"][EVENTS]["Keys"].as_array().map(Vec::len)
+        };
+        assert!(wire.take().into_iter().filter_map(asked).sum::<usize>() <= 36);
+        assert_eq!(entries.count().await, 39);
+    });
+}
+
 /// Events that somebody deleted, put again after a restore, or overwrote.
 #[test]
 fn an_event_that_its_log_does_not_have_is_named_and_no_reader_passes_over_it() {
