@@ -72,7 +72,7 @@ pub enum CatalogError {
     /// Two types that one fence counts declare different numbers of copies.
     #[error(
         "{event_type} declares {} copies and {other} {}, but one fence counts both: declare the same `copies` at \
-         each `fenced` type of the partition, and give a cross-partition tag that counts at it another key",
+         each `fenced` type of the partition. If a cross-partition tag has the key of the partition, give it another",
         copies[0], copies[1]
     )]
     CopiesDiffer {
