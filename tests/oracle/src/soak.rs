@@ -131,15 +131,13 @@ fn price(n: u64) -> Value {
     json!({ "amount": 1_000 + n, "currency": "EUR" })
 }
 
-/// Sends a command until it has an answer. Returns whether it was accepted.
-async fn send(stack: &RunningStack, slice: &str, command: &Value) -> Result<bool> {
+/// Sends a command until it is accepted or rejected.
+async fn send(stack: &RunningStack, slice: &str, command: &Value) -> Result<()> {
     let mut last = String::new();
     for _ in 0..TRIES {
         match stack.invoke(slice, command).await {
-            Ok(answer) => match answer["accepted"].as_bool() {
-                Some(accepted) => return Ok(accepted),
-                None => last = answer.to_string(),
-            },
+            Ok(answer) if answer["accepted"] == true || answer["status"] == 422 => return Ok(()),
+            Ok(answer) => last = answer.to_string(),
             Err(error) => last = error.to_string(),
         }
         sleep(TRIES_PAUSE).await;
