@@ -4,17 +4,20 @@
 //! empty buckets. Not measured: HTTP API, Lambda's delivery beyond a pause between batches, run-commands,
 //! fire-deadlines, query-views, and the split of a busy key range.
 
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::{BoxFuture, LocalBoxFuture, join_all};
-use ringfence_aws::{Retry, item_bytes};
+use futures::future::{BoxFuture, LocalBoxFuture, join, join_all};
+use futures::{FutureExt, StreamExt};
+use ringfence_aws::Retry;
+use ringfence_aws::wire::Limits;
 use ringfence_core::prelude::*;
 use ringfence_core::{BoundaryId, Catalogs, Lane, SequencedEvent};
-use ringfence_feed::Index;
+use ringfence_feed::{Checkpoint, Index, Notification, Until};
 use ringfence_lambda::DeadLetters;
 use ringfence_local::template::Template;
 use ringfence_local::workspace_root;
@@ -39,11 +42,14 @@ const PUT_EVENTS: Duration = Duration::from_millis(20);
 const EFFECT: Duration = Duration::from_millis(108);
 /// Longer than anything takes.
 const LONG: Duration = Duration::from_secs(900);
-/// Simulated seconds of indexing, and events for each other part.
-const SECONDS: u64 = 60;
+/// Events for each other part than the index.
 const EVENTS: u64 = 2_000;
-/// Shards of the logs' streams, and events of each partition.
-const SHARDS: [(usize, u64); 5] = [(1, 1), (4, 1), (16, 1), (48, 1), (16, 4)];
+/// Shards of the logs' streams.
+const SHARDS: [usize; 4] = [1, 4, 16, 48];
+/// Events of each partition.
+const OF_PARTITION: [u64; 2] = [1, 4];
+/// Key ranges of the index: of a new table, and of one that `WarmWriteUnits` has warmed to 40,000 write units.
+const TABLES: [(u64, &str); 2] = [(4, "new"), (40, "warm")];
 /// Orders a second that check one product, and the copies of its fence.
 const ORDERS: [(u64, u16); 5] = [(20, 0), (50, 0), (50, 16), (100, 32), (200, 32)];
 
@@ -69,24 +75,37 @@ fn batch(function: &str) -> usize {
     mappings.find(|mapping| mapping.function == function).expect("a reader of streams").batch_size
 }
 
-/// Measures the index with so many shards, each of which delivers as much as is taken, and so many events a partition.
-fn index(shards: usize, of_partition: u64) -> Measured {
+/// Measures the index with so many shards, each of which delivers as much as is taken, so many events a partition, and
+/// so many key ranges. A reader follows that wants each event.
+fn index(
+    (shards, of_partition): (usize, u64),
+    (ranges, table): (u64, &str),
+    seconds: u64,
+) -> Measured {
     paused(1).block_on(async {
-        let (world, most) = (World::new().await, batch("index-events"));
+        let world = World::with(Limits { ranges, ..Limits::default() }).await;
+        let most = batch("index-events");
         let shard = async |shard: usize| {
             let (client, wire) = world.client(shard as u64);
             let indexer = world.indexer(&client);
             let mut next = 0_u64..;
             loop {
-                let event = |n: u64| {
+                let mut batch = BTreeMap::new();
+                for n in next.by_ref().take(most) {
                     let order = format!("s{shard}e{}", n / of_partition);
-                    world.notification(&order, 1 + n % of_partition)
-                };
-                let batch: Vec<_> = next.by_ref().take(most).map(event).collect();
+                    let Notification { partition, events } =
+                        world.recorded(&order, 1 + n % of_partition).await;
+                    batch.entry(partition).or_insert_with(BTreeMap::new).extend(events);
+                }
                 for rounds in 1.. {
-                    let outcomes = indexer.index(batch.clone(), Retry::default()).await;
+                    let due = batch.iter().map(|(partition, events)| Notification {
+                        partition: partition.clone(),
+                        events: events.clone(),
+                    });
+                    let outcomes = indexer.index(due, Retry::default()).await;
                     wire.forget();
-                    if outcomes.values().all(Result::is_ok) {
+                    batch.retain(|partition, _| outcomes[partition].is_err());
+                    if batch.is_empty() {
                         break;
                     }
                     Retry::default().pause(rounds).await;
@@ -94,24 +113,35 @@ fn index(shards: usize, of_partition: u64) -> Measured {
                 sleep(DELIVERY).await;
             }
         };
-        let shards_at_once = join_all((0..shards).map(shard));
-        let ended = timeout(Duration::from_secs(SECONDS), shards_at_once).await;
-        ended.map(|_: Vec<()>| ()).expect_err("they never end");
+        let read = Cell::new(0);
+        let reader = async {
+            let (client, wire) = world.client(shards as u64);
+            let mut entries = world.index(client).read(Checkpoint::START, Until::Forever);
+            while let Some(entry) = entries.next().await {
+                entry.expect("each event is in the log");
+                read.set(read.get() + 1);
+                wire.forget();
+            }
+        };
+        let shards_at_once = join(reader, join_all((0..shards).map(shard)));
+        let ended = timeout(Duration::from_secs(seconds), shards_at_once).await;
+        assert!(ended.is_err(), "they never end");
         let end = Index::new(world.calm(), "index", []).end().await.expect("an answer");
         let events = i64::from(end) as f64;
         let [put, lost] = [0, 1].map(|n| world.pages[n].load(Ordering::Relaxed) as f64);
         let units = world.capacity.consumed("index");
-        let bytes = item_bytes(&world.event);
         Measured {
             what: format!(
-                "index, {shards} shards, events of {bytes} bytes, {of_partition} a partition"
+                "index in a {table} table, {shards} shards, {of_partition} events a partition"
             ),
             found: format!(
-                "{:.0} events, {:.0} % of puts lost, {:.2} read and {:.2} write units an event",
-                events / SECONDS as f64,
+                "{:.0} events, {:.0} % of puts lost, {:.2} read and {:.2} write units an event, \
+                 the reader is {:.1} s behind",
+                events / seconds as f64,
                 100.0 * lost / (put + lost),
                 units.read / events,
                 units.write / events,
+                (events - f64::from(read.get())) * seconds as f64 / events,
             ),
         }
     })
@@ -297,14 +327,22 @@ fn contend(orders: u64, copies: u16) -> Measured {
     }
 }
 
-/// Measures all parts at once, and calls `done` with each in their order.
-pub fn all(done: impl Fn(Measured)) {
+/// Measures all parts at once, the index for so many simulated seconds, and calls `done` with each in their order.
+pub fn all(seconds: u64, done: impl Fn(Measured)) {
     thread::scope(|scope| {
-        let indexes = SHARDS.map(|(shards, each)| scope.spawn(move || index(shards, each)));
         let parts = [rows, publish, react].map(|part| scope.spawn(part));
         let meetings = ORDERS.map(|(orders, copies)| scope.spawn(move || contend(orders, copies)));
-        for part in indexes.into_iter().chain(parts).chain(meetings) {
+        for part in parts.into_iter().chain(meetings) {
             done(part.join().expect("no simulation panics"));
+        }
+        // They hold their events, so only some run at once.
+        for (ranges, table) in TABLES {
+            for each in OF_PARTITION {
+                let of = |shards| move || index((shards, each), (ranges, table), seconds);
+                for part in SHARDS.map(|shards| scope.spawn(of(shards))) {
+                    done(part.join().expect("no simulation panics"));
+                }
+            }
         }
     });
 }

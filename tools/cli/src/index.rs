@@ -23,8 +23,9 @@ const PROGRESS_ITEMS: u64 = 1_000;
 #[derive(Args)]
 #[command(after_help = "\
 Reads the whole index and the tables of the logs, the events with strong consistency. It needs some 80 bytes of memory
-for each partition, and some 200 more for each that is behind. It compares only the logs whose tables are named. The newest events may not be indexed yet,
-so on a stack that is in use, rely on the result of `repair`. It can be broken off and begun again.
+for each partition, and some 200 more for each that is behind. It compares only the logs whose tables are named. The
+newest events may not be indexed yet, so on a stack that is in use, rely on the result of `repair`. It can be broken off
+and begun again.
 
 Examples:
   ringfence index verify --table ringfence-prod-events --index-table ringfence-prod-index

@@ -54,7 +54,8 @@ const TESTS: [(&[&str], &str); 13] = [
     (&["--lib"], "project::"),
 ];
 const USAGE: &str = "usage: cargo proof [rules|model|repair|copies|feed|names|queries|schedules|claims|clocks|lanes|\
-     queue|dues|import|meetings|tests|contention|throughput|soak] [how many schedules, or minutes of a soak] [first seed]";
+     queue|dues|import|meetings|tests|contention|throughput|soak] [how many schedules, minutes of a soak, or seconds of \
+     indexing] [first seed]";
 
 struct Extent {
     schedules: u64,
@@ -185,19 +186,25 @@ fn contend(extent: &Extent) -> Result<String, String> {
 }
 
 /// Prints what one stack carries in a second.
-fn measure(_extent: &Extent) -> Result<String, String> {
+fn measure(extent: &Extent) -> Result<String, String> {
     println!("| part | a second |\n|---|---|");
-    throughput::all(|measured| println!("{measured}"));
+    let seconds = asked(extent, THROUGHPUT_SECONDS);
+    throughput::all(seconds, |measured| println!("{measured}"));
     Ok("simulated".to_owned())
 }
 
-/// Minutes of a soak without a number.
+/// Minutes of a soak, and simulated seconds of indexing, without a number.
 const SOAK_MINUTES: u64 = 30;
+const THROUGHPUT_SECONDS: u64 = 10;
+
+/// The number that was given.
+fn asked(extent: &Extent, default: u64) -> u64 {
+    if extent.schedules == SCHEDULES { default } else { extent.schedules }
+}
 
 /// Runs the shop on this machine while functions are killed.
 fn soak_shop(extent: &Extent) -> Result<String, String> {
-    let minutes = if extent.schedules == SCHEDULES { SOAK_MINUTES } else { extent.schedules };
-    soak::check(minutes, extent.seed)
+    soak::check(asked(extent, SOAK_MINUTES), extent.seed)
 }
 
 /// Overwrites one line of a terminal. Without a terminal it does nothing.

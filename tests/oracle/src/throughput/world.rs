@@ -35,7 +35,7 @@ impl Director for Line {
 }
 
 pub(super) struct World {
-    engine: Backend,
+    calm: Client,
     pub(super) capacity: Capacity,
     pub(super) clock: Clock,
     /// Pages of the index that were put, and those that came second. A throttled put is neither.
@@ -46,6 +46,10 @@ pub(super) struct World {
 
 impl World {
     pub(super) async fn new() -> Self {
+        Self::with(Limits::default()).await
+    }
+
+    pub(super) async fn with(limits: Limits) -> Self {
         let engine = Engine::memory().expect("a database in memory");
         tables(&engine, &Market::catalog().expect("free of contradictions"));
         let pages: Arc<[AtomicU64; 2]> = Arc::default();
@@ -61,16 +65,17 @@ impl World {
             }
             answer
         });
-        let capacity = Capacity::new(engine.clone(), Limits::default());
+        let calm = Wire::default().client_of(engine.clone());
+        let capacity = Capacity::new(engine, limits);
         let clock = Clock::running(NOW_MS);
-        let mut this = Self { engine, capacity, clock, pages, event: Item::new() };
+        let mut this = Self { calm, capacity, clock, pages, event: Item::new() };
         this.event = this.one_event().await;
         this
     }
 
     /// A client without limits and delays.
     pub(super) fn calm(&self) -> Client {
-        Wire::default().client_of(self.engine.clone())
+        self.calm.clone()
     }
 
     /// The client of a function, and its wire.
@@ -113,7 +118,14 @@ impl World {
         image
     }
 
-    pub(super) fn notification(&self, order: &str, slot: u64) -> Notification {
+    /// Puts an event, and returns what a stream shows of it.
+    pub(super) async fn recorded(&self, order: &str, slot: u64) -> Notification {
+        let put = self.calm.put_item().table_name(TABLE);
+        put.set_item(Some(self.image(order, slot))).send().await.expect("an event");
+        self.notification(order, slot)
+    }
+
+    fn notification(&self, order: &str, slot: u64) -> Notification {
         let notification = Notification::of_image(&sources(), self.image(order, slot));
         notification.expect("an image").expect("an event")
     }
@@ -126,15 +138,17 @@ impl World {
             let mut batch = Vec::new();
             for n in first..first + 100 {
                 let order = format!("o{n}");
-                let put = calm.put_item().table_name(TABLE);
-                put.set_item(Some(self.image(&order, 1))).send().await.expect("an event");
-                batch.push(self.notification(&order, 1));
+                batch.push(self.recorded(&order, 1).await);
             }
             for (_, outcome) in indexer.index(batch, Retry::default()).await {
                 outcome.expect("nothing disturbs the indexer");
             }
         }
-        let client = self.client(1).0;
+        self.index(self.client(1).0)
+    }
+
+    /// The index for a reader.
+    pub(super) fn index(&self, client: Client) -> Index {
         let log = self.log(&client);
         Index::new(client, "index", [log.into()])
     }
