@@ -15,7 +15,7 @@ pub struct Links(Vec<Traceparent>);
 impl Links {
     /// Whether further links would be ignored.
     #[must_use]
-    pub fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.0.len() == LINKS_MAX
     }
 
@@ -40,6 +40,7 @@ impl Links {
             return;
         }
         let span = Traceparent::of_batch(run, request_id);
+        json["run"] = run.into();
         json["trace_id"] = span.trace_id().into();
         json["span_id"] = span.span_id().into();
         json["links"] = self.0.iter().map(Traceparent::to_string).collect();
@@ -76,6 +77,7 @@ mod tests {
         let found = line.json["links"].as_array().expect("links");
         let first = Traceparent::of_command("c-0", "s", None);
         assert_eq!((found.len(), &found[0]), (10, &json!(first.to_string())));
+        assert_eq!(line.json["run"], "orders", "forward-spans names the span after it");
         assert_eq!(line.json["span_id"], Traceparent::of_batch("orders", "r").span_id());
     }
 }

@@ -127,9 +127,8 @@ impl<'a> Group<'a> {
 
     /// Remembers the readers that move together, if all do.
     fn keep(&self) {
-        let lanes = usize::from(self.projector.lanes.is_some());
-        let readers = self.found.readers.len();
-        if readers == self.members.len() + lanes && self.members.len() == self.views.len() {
+        let all = self.views.len() + usize::from(self.projector.lanes.is_some());
+        if self.members.len() == self.views.len() && self.found.readers.len() == all {
             let own = |(reader, it): (&String, &Member<'_>)| Some((reader.clone(), it.own?));
             let owns = self.members.iter().filter_map(own).collect();
             self.projector.warm.keep((self.found.clone(), owns));
@@ -326,7 +325,8 @@ impl Projector {
         touched: Vec<Touched>,
         end: Checkpoint,
     ) -> Result<bool, ViewError> {
-        let Own { checkpoint: own, from_ms } = self.own(reader, known.take()).await?;
+        let own = Own::of(reader, known.take(), &self.checkpoints, &self.clock).await?;
+        let Own { checkpoint: own, from_ms } = own;
         let work = Work { view, generation: *generation, alone: false, report: &|_| {} };
         let mut batch = Batch::behind(own, from_ms);
         let last = touched.last().map(Touched::checkpoint);

@@ -7,10 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use ringfence_feed::{Checkpoint, Together};
+use ringfence_aws::Clock;
+use ringfence_feed::{Checkpoint, Checkpoints, FeedError, Together};
 
-use crate::ViewError;
-use crate::project::Projector;
 use crate::row::PUT_MS_MAX;
 
 /// At most so many milliseconds pass between two lines with metrics while all is well.
@@ -37,13 +36,18 @@ pub(crate) struct Own {
     pub(crate) from_ms: u64,
 }
 
-impl Projector {
+impl Own {
     /// The own checkpoint of a reader: the one that is known, as long as there is time to put rows.
-    pub(crate) async fn own(&self, reader: &str, known: Option<Own>) -> Result<Own, ViewError> {
-        let from_ms = self.clock.machine_ms();
+    pub(crate) async fn of(
+        reader: &str,
+        known: Option<Self>,
+        checkpoints: &Checkpoints,
+        clock: &Clock,
+    ) -> Result<Self, FeedError> {
+        let from_ms = clock.machine_ms();
         match known {
             Some(own) if from_ms < own.from_ms + PUT_MS_MAX / 2 => Ok(own),
-            _ => Ok(Own { checkpoint: self.checkpoints.load(reader).await?, from_ms }),
+            _ => Ok(Self { checkpoint: checkpoints.load(reader).await?, from_ms }),
         }
     }
 }

@@ -7,6 +7,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use ringfence_core::LogKind;
 use ringfence_stack::Stack;
 use serde_json::Value;
 
@@ -121,6 +122,8 @@ struct Facts {
     lane_runs: f64,
     views: f64,
     dues: f64,
+    /// The share of event types that go to the bus.
+    on_bus: f64,
 }
 
 /// The bill of a month with so many commands a day.
@@ -159,9 +162,16 @@ impl Facts {
     fn items(&self, commands_a_day: f64) -> Vec<BillLine> {
         use Known::{Counted, Modelled};
         let commands = commands_a_day * DAYS;
-        // Events that are handled together, and how often that happens.
-        let together = (commands_a_day / 86_400.0 / 10.0).clamp(1.0, TOGETHER_MAX);
-        let (runs, more) = (commands / together, (together - 1.0) * MORE_MS);
+        let a_second = commands_a_day / 86_400.0;
+        let more = |together: f64| (together - 1.0) * MORE_MS;
+        // Events that are handled together, and how often that happens: of a shard of the log's stream, of those of them
+        // that go to the bus, and of the index's stream.
+        let shards = (a_second * COMMAND_WRITE / SHARD_WRITE).max(SHARDS_MIN);
+        let of_shard = together(a_second / shards);
+        let (pages, published) = (commands / of_shard, commands * self.on_bus);
+        let of_bus = together(a_second * self.on_bus / shards);
+        let together = together(a_second);
+        let runs = commands / together;
         let read_entries = (together / ENTRIES_OF_UNIT).floor();
         let touched = ROWS_OF_EVENT.min(self.views);
         let lanes = if self.lanes.is_empty() { 0.0 } else { 1.0 };
@@ -171,7 +181,7 @@ impl Facts {
         let woken = self.lanes.iter().map(|lanes| read(*lanes)).sum::<f64>();
         let views = if self.views > 0.0 { 1.0 } else { 0.0 };
         let project = f64::max(lanes, views);
-        let view_reads = project * (VIEWS_READ + read_entries) + touched * VIEW_READ;
+        let view_reads = project * (VIEWS_READ + read_entries);
         let view_writes = project * VIEWS_WRITE;
         // The share of hours in which something happens.
         let hours = 1.0 - (-commands_a_day / 24.0).exp();
@@ -201,8 +211,7 @@ impl Facts {
             item(
                 "logs",
                 Modelled,
-                LOG.of(commands * SLICE_LINE
-                    + runs * (INDEX_LINE + PUBLISH_LINE + VIEWS_LINE * project)),
+                LOG.of(commands * (SLICE_LINE + ACCESS_LINE) + runs * VIEWS_LINE * project),
             ),
             item(
                 "log of events",
@@ -212,14 +221,21 @@ impl Facts {
             item(
                 "index",
                 Counted,
-                commands * (WRITE.of(INDEX_WRITE_EVENT) + READ.of(INDEX_READ_EVENT))
-                    + runs * WRITE.of(INDEX_WRITE_PAGE),
+                commands * (WRITE.of(INDEX_EVENT) + READ.of(INDEX_EVENT))
+                    + pages
+                        * (WRITE.of(INDEX_WRITE_PAGE.max(of_shard * INDEX_WRITE_ENTRY))
+                            + READ.of(INDEX_READ_PAGE)),
             ),
-            item("index-events", Modelled, runs * lambda(self.reader_memory, INDEX_MS + more)),
+            item(
+                "index-events",
+                Modelled,
+                pages * lambda(self.reader_memory, INDEX_MS + more(of_shard)),
+            ),
             item(
                 "bus and publish-events",
                 Modelled,
-                BUS.of(commands) + runs * lambda(self.memory, PUBLISH_MS + more),
+                BUS.of(published)
+                    + published / of_bus * lambda(self.memory, PUBLISH_MS + more(of_bus)),
             ),
             item(
                 "views",
@@ -231,7 +247,7 @@ impl Facts {
             item(
                 "project-views",
                 Modelled,
-                project * runs * lambda(self.reader_memory, VIEWS_MS + more),
+                project * runs * lambda(self.reader_memory, VIEWS_MS + more(together)),
             ),
             item(
                 "notifications of reactors",
@@ -251,7 +267,9 @@ impl Template<'_> {
         let memory = self.number(&self.0["Globals"]["Function"]["MemorySize"]).unwrap_or(MEMORY);
         let readers = self.number(&self.0["Parameters"]["ReaderMemory"]["Default"]);
         let (reader_memory, notified) = (readers.unwrap_or(memory), share(stack, |_| true));
-        let mut facts = Facts { memory, reader_memory, notified, ..Facts::default() };
+        let listed = &self.0["Parameters"]["EventsOnBus"]["Default"];
+        let on_bus = on_bus(stack, listed.as_str().unwrap_or("*"));
+        let mut facts = Facts { memory, reader_memory, notified, on_bus, ..Facts::default() };
         let resources = self.0["Resources"].as_object();
         let resources = resources.into_iter().flatten().map(|(_, resource)| resource);
         for resource in resources.filter(|it| self.is_on(&it["Condition"])) {
@@ -319,6 +337,20 @@ fn share(stack: &Stack, is_it: impl Fn(&str) -> bool) -> f64 {
     let causes = ordered.flat_map(|(_, slice)| slice.reacts_to).map(|cause| cause.event_type);
     let types: BTreeSet<_> = reactors.chain(causes).collect();
     count(types.len()) / count(stack.event_types().len().max(1))
+}
+
+/// The share of event types that go to the bus if these types of the DCB log are listed.
+fn on_bus(stack: &Stack, listed: &str) -> f64 {
+    if listed == "*" {
+        return 1.0;
+    }
+    let ruled = stack.slices().filter(|(_, slice)| slice.order.is_none());
+    let caused = ruled.flat_map(|(_, slice)| slice.reacts_to).map(|cause| cause.event_type);
+    let others = stack.contexts.iter().filter(|context| context.log != LogKind::Dcb);
+    let others = others.flat_map(|context| &context.event_types).map(|name| &**name);
+    let types: BTreeSet<_> = listed.split(',').chain(caused).chain(others).collect();
+    let all = stack.event_types();
+    count(all.intersection(&types).count()) / count(all.len().max(1))
 }
 
 fn text(of: &Value) -> String {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::BoxFuture;
 use ringfence_aws::{Item, Retry};
-use ringfence_lambda::{DeadLetters, Links, chain, dead_letter, new_image, sequence_number};
+use ringfence_lambda::{DeadLetters, chain, dead_letter, new_image, sequence_number};
 use ringfence_log::Sources;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -14,9 +14,6 @@ use crate::partition::{Notification, Partition};
 
 /// Why a dead letter was never sent.
 const OUT_OF_TIME: &str = "no time was left to keep the dead letter";
-
-/// The most events that are unpacked to find their commands.
-const UNPACKED_MAX: usize = 20;
 
 /// Indexes partitions.
 pub trait Indexing: Send + Sync {
@@ -51,8 +48,6 @@ pub struct IndexingReport {
     pub failed_from: Option<String>,
     /// Why, of the first failure.
     pub cause: Option<String>,
-    /// The commands of the first events that the records show.
-    pub links: Links,
 }
 
 /// Indexes the partitions of these logs that the records of a batch name. A temporary failure is retried until `time`
@@ -113,7 +108,6 @@ impl<'r> Batch<'r> {
             }
         }
         batch.report.partitions = batch.due.len();
-        batch.report.links = links(sources, batch.due.values().flat_map(|due| due.events.values()));
         batch
     }
 
@@ -177,18 +171,6 @@ impl<'r> Batch<'r> {
         let cause = undone.map(|(_, cause)| cause.to_owned());
         IndexingReport { failed_from, cause, ..self.report }
     }
-}
-
-/// The commands of events. It stops unpacking events when it has enough links.
-fn links<'i>(sources: &Sources, items: impl Iterator<Item = &'i Item>) -> Links {
-    let mut links = Links::default();
-    for event in items.take(UNPACKED_MAX).filter_map(|item| sources.event(item.clone()).ok()) {
-        links.add(&event.metadata);
-        if links.is_full() {
-            break;
-        }
-    }
-    links
 }
 
 /// The partition of a record, with its new events; `None` if the record shows no new event.

@@ -7,11 +7,9 @@ use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::{Clock, sdk_config};
 use ringfence_core::{Catalog, LogKind};
-use ringfence_lambda::{
-    Call, DeadLetterQueue, Level, LogLine, Service, Variables, delivered, records,
-};
+use ringfence_lambda::{Call, DeadLetterQueue, Service, Variables, delivered, records};
 use ringfence_log::{Sources, StackLogs};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::batch::index;
 use crate::checkpoint::EpochEntries;
@@ -25,7 +23,6 @@ pub struct IndexEvents {
     sources: Sources,
     indexer: Indexer,
     dead_letters: DeadLetterQueue,
-    clock: Clock,
 }
 
 /// Names of tables, the URL of the queue, and how large an epoch is.
@@ -60,30 +57,28 @@ impl Service for IndexEvents {
         let clock = Clock::system();
         let client = ringfence_aws::client_from_env()?;
         ringfence_aws::open(&client, &clock).await;
-        let logs = StackLogs { client: client.clone(), clock: clock.clone(), tables: logs };
+        let logs = StackLogs { client: client.clone(), clock, tables: logs };
         let indexer = Indexer::new(logs.sources(&sources, &catalog), client, index)
             .epoch_entries(epoch_entries);
-        Ok(Self { sources, indexer, dead_letters, clock })
+        Ok(Self { sources, indexer, dead_letters })
     }
 
     async fn answer(&self, mut call: Call) -> Result<Value, Diagnostic> {
-        let began = self.clock.begin();
         let records = records(&mut call.payload)?;
         let report =
             index(&self.sources, &self.indexer, &self.dead_letters, &records, call.time).await;
-        let json = json!({
-            "function_request_id": call.request_id,
-            "records": records.len(),
-            "partitions": report.partitions,
-            "indexed": report.indexed,
-            "dead_letters": report.dead_letters,
-            "failed_from": report.failed_from,
-            "cause": report.cause,
-        });
-        let lasted_ms = began.lasted_ms(&self.clock);
-        let mut line = LogLine::new(self.clock.now_ms(), Level::INFO, "batch", json);
-        report.links.trace(&mut line, Self::NAME, &call.request_id, began.at_ms, lasted_ms);
-        line.write();
+        if report.dead_letters > 0 || report.failed_from.is_some() {
+            tracing::info!(
+                function_request_id = call.request_id,
+                records = records.len(),
+                partitions = report.partitions,
+                indexed = report.indexed,
+                dead_letters = report.dead_letters,
+                failed_from = report.failed_from.as_deref(),
+                cause = report.cause,
+                "batch",
+            );
+        }
         Ok(delivered(report.failed_from))
     }
 }

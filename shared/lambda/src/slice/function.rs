@@ -287,7 +287,8 @@ fn answered(
     let text = |key| envelope.metadata.text(key).map(logged);
     line.command_id = text("commandId");
     line.correlation_id = text("correlationId");
-    line.causation_id = text("causationId");
+    // Without a cause, it is the command's own id.
+    line.causation_id = text("causationId").filter(|id| Some(id) != line.command_id.as_ref());
     line.principal = text(Metadata::PRINCIPAL);
     line.by = text(Metadata::BY);
     let span = Traceparent::of_event(&envelope.metadata);

@@ -16,11 +16,17 @@ pub(crate) struct Line {
     /// Whether it has metrics of the slice.
     #[serde(skip)]
     pub(crate) per_slice: bool,
+    /// Of an invocation that failed: its problem names it to the caller, and lines of Lambda have it.
+    #[serde(skip)]
     pub(crate) function_request_id: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) cold_start: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) command_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) correlation_id: Option<String>,
-    /// The event that caused a reaction; for other commands, the caller's value.
+    /// The event that caused a reaction; for other commands, the caller's value, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) causation_id: Option<String>,
     /// The span of the command, if there is one.
     #[serde(skip)]
@@ -70,6 +76,9 @@ impl Line {
         let json = serde_json::to_value(self).expect("a line is a map with text keys");
         let mut line = LogLine::new(self.began.at_ms, level, message, json);
         let json = &mut line.json;
+        if level != Level::INFO {
+            json["function_request_id"] = self.function_request_id.as_str().into();
+        }
         let units = self.usage.total();
         json["requests"] = (self.usage.reads + self.usage.writes).into();
         json["read_units"] = units.read.into();
@@ -156,6 +165,31 @@ mod tests {
                 assert!(own[name].is_number(), "{name} has no value");
             }
         }
+    }
+
+    /// The bill of a stack counts these bytes.
+    #[test]
+    fn the_line_of_a_command_of_a_caller_has_456_bytes() {
+        let [id, correlation] = ["0198c0de-1111-7222-8333-444455556666"; 2].map(str::to_owned);
+        let usage = Usage {
+            reads: 1,
+            writes: 1,
+            tables: Units { read: 1.0, write: 8.0 },
+            indexes: [].into(),
+        };
+        let line = Line {
+            span: Some(Traceparent::of_command(&id, "order-product", None)),
+            principal: Some(format!("jwt:main:{id}")),
+            command_id: Some(id),
+            correlation_id: Some(correlation),
+            duration_ms: 12,
+            usage,
+            ..line("accepted")
+        };
+        let json = line.log().json;
+        assert_eq!(json.to_string().len(), 456, "{json}");
+        let failed = Line { outcome: "internal", ..line }.log().json;
+        assert_eq!(failed["function_request_id"], "r-1");
     }
 
     #[test]

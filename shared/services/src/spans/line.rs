@@ -11,7 +11,7 @@ use crate::spans::otlp::TraceSpan;
 
 /// Members of a line that become attributes, each with the attribute's name. No member has contents of a command, or
 /// names its caller.
-const ATTRIBUTES: [(&str, &str); 14] = [
+const ATTRIBUTES: [(&str, &str); 12] = [
     ("command_id", "ringfence.command_id"),
     ("correlation_id", "ringfence.correlation_id"),
     ("by", "ringfence.by"),
@@ -22,8 +22,6 @@ const ATTRIBUTES: [(&str, &str); 14] = [
     ("write_units", "ringfence.write_units"),
     ("events", "ringfence.events"),
     ("rows", "ringfence.rows"),
-    ("records", "ringfence.records"),
-    ("indexed", "ringfence.indexed"),
     ("cold_start", "faas.coldstart"),
     ("function_request_id", "faas.invocation_id"),
 ];

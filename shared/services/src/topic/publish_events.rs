@@ -46,15 +46,17 @@ impl Service for PublishEvents {
     async fn answer(&self, mut call: Call) -> Result<Value, Diagnostic> {
         let records = records(&mut call.payload)?;
         let report = self.0.publish(&records, call.time).await;
-        tracing::info!(
-            function_request_id = call.request_id,
-            records = records.len(),
-            published = report.published,
-            dead_letters = report.dead_letters,
-            failed_from = report.failed_from.as_deref(),
-            cause = report.cause,
-            "batch",
-        );
+        if report.dead_letters > 0 || report.failed_from.is_some() {
+            tracing::info!(
+                function_request_id = call.request_id,
+                records = records.len(),
+                published = report.published,
+                dead_letters = report.dead_letters,
+                failed_from = report.failed_from.as_deref(),
+                cause = report.cause,
+                "batch",
+            );
+        }
         Ok(delivered(report.failed_from))
     }
 }

@@ -75,14 +75,14 @@ fn line(command: &str, parent: Option<Traceparent>) -> Value {
 
 /// The line of a run that handles a batch.
 fn run(links: &[Traceparent]) -> Value {
-    let own = Traceparent::of_batch("index-events", "r-2");
+    let own = Traceparent::of_batch("project-views", "r-2");
     json!({
         "timestamp": "2026-11-26T10:00:00.300Z",
         "level": "INFO",
-        "message": "batch",
-        "run": "index-events",
-        "records": 2,
-        "indexed": 2,
+        "message": "views present",
+        "run": "project-views",
+        "events": 2,
+        "rows": 2,
         "duration_ms": 9,
         "trace_id": own.trace_id(),
         "span_id": own.span_id(),
@@ -116,9 +116,9 @@ async fn the_spans_of_lines_arrive_as_otlp_says_them() {
     assert!(!request.body.contains("canary"), "{}", request.body);
     let document = otlp::document(&request.body);
     let services: Vec<_> = document.services().collect();
-    assert_eq!(services, ["index-events", "place-order"]);
+    assert_eq!(services, ["place-order", "project-views"]);
     let spans = document.spans();
-    let [run, first, second] = &spans[..] else { panic!("{spans:?}") };
+    let [first, second, run] = &spans[..] else { panic!("{spans:?}") };
     assert_eq!((&*first.span_id, &*first.trace_id), (&*root.span_id(), &*root.trace_id()));
     assert_eq!((&first.parent_span_id, first.kind), (&None, 2));
     assert_eq!(first.start_time_unix_nano, "1795687200250000000");

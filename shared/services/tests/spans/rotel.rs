@@ -76,7 +76,7 @@ async fn a_collector_of_others_reads_the_spans() {
     let lines = [line("c-1", None), reaction, run(&[root, child])];
     let url = format!("http://{}/v1/traces", rotel.address);
     forward(&url, batch(OF_A_SLICE, &lines)).await.unwrap();
-    let own = Traceparent::of_batch("index-events", "r-2");
+    let own = Traceparent::of_batch("project-views", "r-2");
     let is_there = |text: &str| [root, child, own].iter().all(|it| text.contains(&it.span_id()));
     let text = rotel.wait(is_there).await;
     let fields = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -86,7 +86,7 @@ async fn a_collector_of_others_reads_the_spans() {
         format!("Parent ID : {} ID : {}", root.span_id(), child.span_id()),
         "Kind : SPAN_KIND_SERVER Start time: 1795687200250000000".to_owned(),
         "Kind : SPAN_KIND_CONSUMER".to_owned(),
-        "service.name: Str(index-events)".to_owned(),
+        "service.name: Str(project-views)".to_owned(),
         "ringfence.attempts: Int(1)".to_owned(),
     ] {
         assert!(text.contains(&expected), "{expected}\n{text}");

@@ -3,6 +3,7 @@
 use std::fs;
 
 use ringfence_acceptance::applications;
+use ringfence_local::workspace_root;
 use ringfence_template::cost::{Known, PRICES, bill, dollars};
 
 use super::functions::check_table;
@@ -36,4 +37,20 @@ fn the_page_of_costs_has_the_bill_of_the_shop_and_the_prices() {
     check_table(PAGE, "prices", "what | dollars", prices.concat());
 
     assert!(sums[0] <= 2.5, "at rest: {}", sums[0]);
+
+    let star = "EventsOnBus:\n    { Type: String, Default: \"*\"";
+    assert!(template.contains(star));
+    let few = template.replace(star, "EventsOnBus:\n    { Type: String, Default: \"\"");
+    let million = |template: &str| {
+        let bill = bill(template, &shop.stack, 1_000_000.0).unwrap();
+        let kept = bill.iter().filter(|item| !item.what.starts_with("storage"));
+        kept.map(|item| item.dollars).sum::<f64>() / 30.0
+    };
+    let [all, few] = [million(&template), million(&few)];
+    assert!(all <= 9.5 && few <= 8.6, "{all} and {few}");
+    let says = format!(
+        "At a million commands a day, a million cost ${all:.2} without storage, and ${few:.2} if"
+    );
+    let page = fs::read_to_string(workspace_root().join(PAGE)).unwrap();
+    assert!(page.contains(&says), "{PAGE} must say: {says}");
 }
