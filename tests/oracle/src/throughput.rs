@@ -113,14 +113,20 @@ fn index(
                 sleep(DELIVERY).await;
             }
         };
-        let read = Cell::new(0);
+        let read = Cell::new(Checkpoint::START);
         let reader = async {
             let (client, wire) = world.client(shards as u64);
-            let mut entries = world.index(client).read(Checkpoint::START, Until::Forever);
-            while let Some(entry) = entries.next().await {
-                entry.expect("each event is in the log");
-                read.set(read.get() + 1);
-                wire.forget();
+            let index = world.index(client);
+            loop {
+                let mut entries = index.read(read.get(), Until::Forever);
+                while let Some(entry) = entries.next().await {
+                    wire.forget();
+                    match entry {
+                        Ok(entry) => read.set(entry.checkpoint),
+                        // The function's next run goes on after a failure.
+                        Err(error) => assert!(error.is_transient(), "{error:?}"),
+                    }
+                }
             }
         };
         let shards_at_once = join(reader, join_all((0..shards).map(shard)));
@@ -141,7 +147,7 @@ fn index(
                 100.0 * lost / (put + lost),
                 units.read / events,
                 units.write / events,
-                (events - f64::from(read.get())) * seconds as f64 / events,
+                (events - i64::from(read.get()) as f64) * seconds as f64 / events,
             ),
         }
     })
