@@ -19,9 +19,9 @@ use ringfence_feed::{Checkpoint, FeedError, FeedStep, Reference, Together, Until
 use tokio::time::timeout;
 
 use crate::batch::{ACTIONS_MAX, Batch, ENTRIES_MAX, HELD_BYTES_MAX, Touched};
+use crate::keys::{Keys, of_reader, reader_of};
 use crate::lanes::LANES;
 use crate::project::{Projector, Ran, Work, retired};
-use crate::row::{of_partition, partition};
 use crate::{Definition, Generation, ViewError};
 
 /// How long the others wait for the rows of one view. After that it goes on alone.
@@ -126,7 +126,7 @@ impl<'a> Group<'a> {
             if reader == LANES && self.projector.lanes.is_some() {
                 continue;
             }
-            let known = of_partition(&reader).and_then(|(name, generation)| {
+            let known = of_reader(&reader).and_then(|(name, generation)| {
                 let view = self.views.iter().find(|view| view.name == name)?;
                 Some(Member { view, generation, ran: Ran::default() })
             });
@@ -305,18 +305,19 @@ impl Projector {
         end: Checkpoint,
     ) -> Result<bool, ViewError> {
         let (from_ms, own) = (self.clock.machine_ms(), self.checkpoints.load(reader).await?);
-        let work = Work { view, generation: *generation, alone: false, report: &|_| {} };
+        let keys = Keys::of(view, *generation);
+        let work = Work { view, generation: *generation, keys, alone: false, report: &|_| {} };
         let mut batch = Batch::behind(own, from_ms);
         let last = touched.last().map(Touched::checkpoint);
         for next in touched.into_iter().filter(|touched| Some(touched.checkpoint()) > own) {
-            if !batch.fits(&next) && !self.write(&work, reader, &mut batch, ran).await? {
+            if !batch.fits(&next) && !self.write(&work, &mut batch, ran).await? {
                 return self.is_past(reader, last).await;
             }
             batch.push(next);
         }
         if own < last {
             batch.reaches(end);
-            if !self.write(&work, reader, &mut batch, ran).await? {
+            if !self.write(&work, &mut batch, ran).await? {
                 return self.is_past(reader, last).await;
             }
         }
@@ -359,7 +360,7 @@ impl Projector {
         let at = if found.readers.is_empty() { least } else { found.checkpoint };
         let (mut readers, mut checks) = (BTreeSet::new(), Vec::new());
         for (view, generation, own) in views {
-            let reader = partition(view, *generation);
+            let reader = reader_of(view, *generation);
             if *own >= at && !found.readers.contains(&reader) && checks.len() < ACTIONS_MAX - 1 {
                 readers.insert(reader);
                 checks.push(self.table.is_current(view, *generation));

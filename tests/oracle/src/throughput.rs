@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, LocalBoxFuture, join_all};
+use ringfence_aws::wire::Limits;
 use ringfence_aws::{Retry, item_bytes};
 use ringfence_core::prelude::*;
 use ringfence_core::{BoundaryId, Catalogs, Lane, SequencedEvent};
@@ -20,7 +21,7 @@ use ringfence_local::template::Template;
 use ringfence_local::workspace_root;
 use ringfence_reactors::{Delivery, Failed, Handler, InDoubt, Lanes, ReactorTable, Starts};
 use ringfence_services::topic::{Bus, Publisher, TopicEntry, Unreachable, Verdict};
-use ringfence_views::{Definition, Generation, Projector, Ran, View};
+use ringfence_views::{Definition, Projector, Ran, View};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -42,6 +43,10 @@ const LONG: Duration = Duration::from_secs(900);
 /// Simulated seconds of indexing, and events for each other part.
 const SECONDS: u64 = 60;
 const EVENTS: u64 = 2_000;
+/// Rows of a view, its shards, the key ranges of the table (of a new one, or warm for 40,000 units), and the least rows a
+/// second. A range may have several shards: of 40, one has three of 16, and none more than two of 32.
+const ROWS: [(u64, u32, u64, f64); 3] =
+    [(EVENTS, 1, 4, 900.0), (5 * EVENTS, 16, 40, 4_500.0), (10 * EVENTS, 32, 40, 8_000.0)];
 /// Shards of the logs' streams, and events of each partition.
 const SHARDS: [(usize, u64); 5] = [(1, 1), (4, 1), (16, 1), (48, 1), (16, 4)];
 /// Orders a second that check one product, and the copies of its fence.
@@ -147,30 +152,29 @@ impl View for Orders {
 }
 
 /// Measures a new view that catches up.
-fn rows() -> Measured {
+fn rows((rows, shards, ranges, least): (u64, u32, u64, f64)) -> Measured {
     paused(2).block_on(async {
-        let world = World::new().await;
-        let index = world.indexed(EVENTS).await;
+        let world = World::with(Limits { ranges, ..Limits::default() }).await;
+        let index = world.indexed(rows).await;
         let (client, _) = world.client(2);
         let projector =
             Projector::new(client, index, "views", Catalogs::default(), world.clock.clone());
-        let (view, mut ran) = (Definition::of::<Orders>(), Ran::default());
+        let (mut view, mut ran) = (Definition::of::<Orders>(), Ran::default());
+        view.shards = shards;
         let registered = projector.register(&view).await.expect("a new view");
         let (begun, before) = (Instant::now(), world.capacity.consumed("views"));
         while !ran.present {
             // The function's next run goes on after a failure.
-            let failed = projector.run(&view, Generation(1), LONG, &mut ran).await.err();
+            let failed = projector.run(&view, registered.live, LONG, &mut ran).await.err();
             assert!(failed.as_ref().is_none_or(|error| error.is_transient()), "{failed:?}");
         }
         projector.serve(&view, &registered, &ran).await.expect("a view");
         let units = world.capacity.consumed("views").write - before.write;
+        let a_second = rows as f64 / begun.elapsed().as_secs_f64();
+        assert!(a_second >= least, "{a_second} rows a second with {shards} shards");
         Measured {
-            what: "a new view that catches up, a row an event".to_owned(),
-            found: format!(
-                "{:.0} rows, {:.2} write units a row",
-                EVENTS as f64 / begun.elapsed().as_secs_f64(),
-                units / EVENTS as f64
-            ),
+            what: format!("a new view that catches up, a row an event, {shards} shards"),
+            found: format!("{a_second:.0} rows, {:.2} write units a row", units / rows as f64),
         }
     })
 }
@@ -301,9 +305,10 @@ fn contend(orders: u64, copies: u16) -> Measured {
 pub fn all(done: impl Fn(Measured)) {
     thread::scope(|scope| {
         let indexes = SHARDS.map(|(shards, each)| scope.spawn(move || index(shards, each)));
-        let parts = [rows, publish, react].map(|part| scope.spawn(part));
+        let views = ROWS.map(|of| scope.spawn(move || rows(of)));
+        let parts = [publish, react].map(|part| scope.spawn(part));
         let meetings = ORDERS.map(|(orders, copies)| scope.spawn(move || contend(orders, copies)));
-        for part in indexes.into_iter().chain(parts).chain(meetings) {
+        for part in indexes.into_iter().chain(views).chain(parts).chain(meetings) {
             done(part.join().expect("no simulation panics"));
         }
     });

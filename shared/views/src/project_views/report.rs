@@ -106,7 +106,7 @@ impl<'a> Report<'a> {
             self.rows += ran.rows;
             self.views.push(json!({
                 "view": view.name,
-                "generation": generation.0,
+                "generation": generation.number,
                 "outcome": outcome,
                 "rows": ran.rows,
                 "batches": ran.batches,
@@ -131,7 +131,7 @@ impl<'a> Report<'a> {
         self.rows += ran.rows;
         let mut figures = json!({
             "view": view.name,
-            "generation": generation.map(|generation| generation.0),
+            "generation": generation.map(|generation| generation.number),
             "outcome": outcome,
             "checkpoint": ran.checkpoint,
             "events": ran.events,

@@ -46,6 +46,10 @@ pub(super) struct World {
 
 impl World {
     pub(super) async fn new() -> Self {
+        Self::with(Limits::default()).await
+    }
+
+    pub(super) async fn with(limits: Limits) -> Self {
         let engine = Engine::memory().expect("a database in memory");
         tables(&engine, &Market::catalog().expect("free of contradictions"));
         let pages: Arc<[AtomicU64; 2]> = Arc::default();
@@ -61,7 +65,7 @@ impl World {
             }
             answer
         });
-        let capacity = Capacity::new(engine.clone(), Limits::default());
+        let capacity = Capacity::new(engine.clone(), limits);
         let clock = Clock::running(NOW_MS);
         let mut this = Self { engine, capacity, clock, pages, event: Item::new() };
         this.event = this.one_event().await;
