@@ -145,6 +145,8 @@ pub(crate) struct Batch {
     pub(crate) from_ms: u64,
     touched: Vec<Touched>,
     touches_max: usize,
+    /// The bytes of the largest answer with rows of the batch before; `None` if there was none.
+    pub(crate) held: Option<usize>,
     /// How many entries were read, whether or not they touch rows.
     entries: usize,
     /// The checkpoint after the last entry.
@@ -154,7 +156,7 @@ pub(crate) struct Batch {
 impl Batch {
     pub(crate) fn behind(from: Option<Checkpoint>, from_ms: u64) -> Self {
         let (touched, touches_max) = (Vec::new(), TOUCHES_FIRST);
-        Self { from, from_ms, touched, touches_max, entries: 0, end: None }
+        Self { from, from_ms, touched, touches_max, held: None, entries: 0, end: None }
     }
 
     pub(crate) fn fits(&self, next: &Touched) -> bool {

@@ -8,9 +8,8 @@ use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put};
 use ringfence_aws::{Clock, Failure, GaveUp, Item, Meter, Retry, Table};
 use serde_json::Value;
 
-use crate::row::{
-    Content, DUE_AT, DUE_IN, ID, Stored, VIEW, ViewTable, decode, due_in, failed, key, partition,
-};
+use crate::keys::{ID, Keys, VIEW, key};
+use crate::row::{Content, DUE_AT, Stored, ViewTable, decode, failed};
 use crate::{Definition, Generation, ViewError};
 
 /// The index of the view table that has the rows with a time.
@@ -118,15 +117,15 @@ impl DueReader {
         until_ms: u64,
         from: Option<DuePlace>,
     ) -> Result<DuePage, ViewError> {
-        let shard = due_in(&partition(due.name, live), shard);
+        let shard = Keys::of(due, live).shard(shard);
         let start = from.map(|DuePlace(item)| item);
         let query = |query: QueryInputBuilder| {
             query
                 .index_name(DUE)
-                .key_condition_expression("#in = :in AND #at <= :until")
-                .expression_attribute_names("#in", DUE_IN)
+                .key_condition_expression("#view = :view AND #at <= :until")
+                .expression_attribute_names("#view", VIEW)
                 .expression_attribute_names("#at", DUE_AT)
-                .expression_attribute_values(":in", AttributeValue::S(shard.clone()))
+                .expression_attribute_values(":view", AttributeValue::S(shard.clone()))
                 .expression_attribute_values(":until", AttributeValue::N(until_ms.to_string()))
                 .set_exclusive_start_key(start.clone())
                 .limit(DUE_PAGE_MAX.into())
@@ -150,8 +149,8 @@ impl DueReader {
         live: Generation,
         ids: &BTreeSet<&str>,
     ) -> Result<BTreeMap<String, Value>, ViewError> {
-        let partition = partition(due.name, live);
-        let keys = ids.iter().map(|id| key(&partition, id)).collect();
+        let keys = Keys::of(due, live);
+        let keys = ids.iter().map(|id| keys.key(id)).collect();
         let items = self.table.0.get_all(Retry::default(), keys, true).await;
         let mut shown = BTreeMap::new();
         for item in items.map_err(failed("reading rows"))? {
@@ -206,7 +205,7 @@ impl DueReader {
     pub async fn standing(&self, due: &Definition, now_ms: u64) -> Result<DueStanding, ViewError> {
         let mut standing = DueStanding::default();
         let Some(live) = self.live(due).await? else { return Ok(standing) };
-        for shard in 0..due.shards.unwrap_or_default() {
+        for shard in 0..live.shards {
             let page = self.page(due, live, shard, now_ms, None).await?;
             let first = page.rows.first().map(|(at, _)| *at);
             standing.earliest_ms = standing.earliest_ms.into_iter().chain(first).min();

@@ -11,8 +11,9 @@ use ringfence_feed::{Checkpoint, FeedError, Reference, Until};
 
 use crate::batch::{ROWS_MAX, Touched};
 use crate::fold::Folding;
+use crate::keys::hash;
 use crate::project::{Projector, Ran, Work};
-use crate::row::{Becomes, Write, hash, partition};
+use crate::row::{Becomes, Write};
 use crate::unread::PARKED_EVENTS_MAX;
 use crate::{Parked, ViewError};
 
@@ -67,7 +68,6 @@ impl Projector {
     /// Folds all events into a generation that this run has begun, and moves its checkpoint after them. False if
     /// another operator has given it up.
     pub(crate) async fn fill(&self, work: &Work<'_>, bytes_max: usize) -> Result<bool, ViewError> {
-        let reader = partition(work.view.name, work.generation);
         let to = self.index.end().await?;
         let mut ran = Ran::default();
         let mut from = 0;
@@ -79,11 +79,11 @@ impl Projector {
                 return Ok(false);
             }
             from = share.until;
-            if !self.put_all(work, &reader, share.rows, to).await? {
+            if !self.put_all(work, share.rows, to).await? {
                 return Ok(false);
             }
         }
-        match self.checkpoints.advance(&reader, None, to).await {
+        match self.checkpoints.advance(&work.keys.reader, None, to).await {
             Err(FeedError::Moved { .. }) => return Ok(false),
             moved => moved?,
         }
@@ -150,11 +150,10 @@ impl Projector {
     async fn put_all(
         &self,
         work: &Work<'_>,
-        reader: &str,
         rows: BTreeMap<String, Folding>,
         to: Checkpoint,
     ) -> Result<bool, ViewError> {
-        let (table, shards) = (self.table.0.name(), work.view.shards);
+        let (table, keys) = (self.table.0.name(), &work.keys);
         let mut writes = rows.into_iter().map(|(id, row)| Write {
             becomes: row.end(&id),
             id,
@@ -169,9 +168,9 @@ impl Projector {
                 match write.becomes {
                     Becomes::Nothing => {}
                     Becomes::Row(_) => {
-                        puts.push(write.put(table, reader, to, shards, None));
+                        puts.push(write.put(table, keys, to, None));
                     }
-                    _ => parked.push(write.action(table, reader, to, shards, None)),
+                    _ => parked.push(write.action(table, keys, to, None)),
                 }
             }
             if self.put_each(puts, to, u64::MAX, PUTS_AT_ONCE).await?.contains(&false) {
@@ -234,8 +233,7 @@ mod tests {
     #[test]
     fn rows_that_take_too_much_memory_are_folded_in_shares() {
         let view = Definition::of::<Counts>();
-        let (generation, report) = (Generation(1), |_: &Ran| {});
-        let work = Work { view: &view, generation, alone: true, report: &report };
+        let work = Work::alone(&view, Generation::first(&view), &|_| {});
         let (mut from, mut shares, mut seen) = (0, 0, BTreeSet::new());
         while from <= u64::from(u32::MAX) {
             let until = u64::from(u32::MAX) + 1;

@@ -3,7 +3,8 @@
 use ringfence_aws::{IndexLayout, TableLayout, number_key, text_key};
 
 use crate::due::DUE;
-use crate::row::{DUE_AT, DUE_IN, EXPIRES_AT, ID, VIEW};
+use crate::keys::{ID, VIEW};
+use crate::row::{DUE_AT, EXPIRES_AT};
 
 /// The table of all views, the checkpoints of readers, the receipts of reactors, and the answers of queued commands. It
 /// has no stream, so that a system at rest does not wake itself.
@@ -11,7 +12,7 @@ use crate::row::{DUE_AT, DUE_IN, EXPIRES_AT, ID, VIEW};
 pub fn table_layout() -> TableLayout {
     let due = IndexLayout {
         name: DUE.to_owned(),
-        keys: [text_key(DUE_IN), number_key(DUE_AT)],
+        keys: [text_key(VIEW), number_key(DUE_AT)],
         attributes: Vec::new(),
     };
     TableLayout {

@@ -19,8 +19,8 @@
 //! A [`Due`](ringfence_core::Due) is folded as a view is. Rows with a time are in an index of the table, from which a
 //! [`DueReader`] lists the rows that are due.
 //!
-//! Architecture invariant: only the modules `row`, `registry` and `due` name the attributes of the view
-//! table's items; checkpoints are the feed's.
+//! Architecture invariant: only the modules `keys`, `row`, `registry` and `due` name the attributes of the view table's
+//! items; checkpoints are the feed's.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 #[cfg(test)]
@@ -32,6 +32,7 @@ mod error;
 mod fill;
 mod fold;
 mod generation;
+mod keys;
 pub mod kit;
 mod lanes;
 mod layout;
@@ -54,7 +55,8 @@ mod write;
 /// The names of the view table's attributes, and of its index.
 pub mod attributes {
     pub use crate::due::DUE;
-    pub use crate::row::{AS_OF, DUE_AT, DUE_IN, EXPIRES_AT, ID, PARKED, ROW, VIEW};
+    pub use crate::keys::{ID, VIEW};
+    pub use crate::row::{AS_OF, DUE_AT, EXPIRES_AT, PARKED, ROW};
 }
 
 pub use batch::{ACTIONS_MAX, HELD_BYTES_MAX, ROWS_MAX};
@@ -63,10 +65,10 @@ pub use error::ViewError;
 pub use generation::Generation;
 pub use lanes::{LaneReader, Notify};
 pub use layout::table_layout;
-pub use list::{LIST_DEFAULT, LIST_MAX, ListPage, Order};
+pub use list::{LIST_DEFAULT, LIST_MAX, ListPage, Order, Shown};
 pub use parked::Retried;
 pub use project::{Projector, Ran};
-pub use read::{LOOKS_MAX, Listed, Shown, ViewRead, ViewReader, WAIT_SLOTS_MAX, Wait};
+pub use read::{LOOKS_MAX, Listed, ViewRead, ViewReader, WAIT_SLOTS_MAX, Wait};
 pub use rebuild::Step;
 pub use registry::Registered;
 pub use row::{Content, ID_BYTES_MAX, Parked, ROW_BYTES_MAX};

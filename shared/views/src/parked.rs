@@ -10,10 +10,10 @@ use ringfence_feed::{Checkpoint, Until};
 
 use crate::batch::Touched;
 use crate::fold::Folding;
+use crate::keys::{Keys, VIEW};
 use crate::project::{Projector, retired};
 use crate::row::{
-    Becomes, Content, PARKED, Parked, TOMBSTONE_MS, VIEW, ViewTable, Was, Write, decode, failed,
-    key, partition,
+    Becomes, Content, PARKED, Parked, TOMBSTONE_MS, ViewTable, Was, Write, decode, failed,
 };
 use crate::{Definition, Generation, ViewError};
 
@@ -52,9 +52,11 @@ impl Projector {
         if registered.parked == 0 {
             return Ok(Vec::new());
         }
-        let rows = partition(view.name, registered.live);
-        let parked = self.table.parked(&rows, None, usize::MAX).await?;
-        Ok(parked.into_iter().map(|(id, _, parked)| (id, parked)).collect())
+        let keys = Keys::of(view, registered.live);
+        let parked = self.table.parked(&keys, None, usize::MAX).await?;
+        let parked: BTreeMap<_, _> =
+            parked.into_iter().map(|(id, _, parked)| (id, parked)).collect();
+        Ok(parked.into_iter().collect())
     }
 
     /// Folds again, from the first event on, the parked rows of the served generation and the rows of its parked
@@ -73,10 +75,10 @@ impl Projector {
             return Ok(retried);
         };
         self.retry_events(view, registered.live, report, &mut retried).await?;
-        let rows = partition(view.name, registered.live);
+        let keys = Keys::of(view, registered.live);
         let mut after = None;
         loop {
-            let parked = self.table.parked(&rows, after.as_deref(), PASS_ROWS_MAX).await?;
+            let parked = self.table.parked(&keys, after.as_deref(), PASS_ROWS_MAX).await?;
             let Some((last, ..)) = parked.last() else { return Ok(retried) };
             after = Some(last.clone());
             let parked = parked.into_iter().map(|(id, ..)| id).collect();
@@ -94,13 +96,14 @@ impl Projector {
         report: &(dyn Fn(Checkpoint) + Send + Sync),
         retried: &mut Retried,
     ) -> Result<(), ViewError> {
-        let reader = partition(view.name, live);
+        let keys = Keys::of(view, live);
+        let reader = &keys.reader;
         let mut rows: BTreeMap<String, Folding> =
             ids.into_iter().map(|id| (id, Folding::of(None))).collect();
         let mut at = Checkpoint::START;
         let mut attempts = Retry::default().start();
         while !rows.is_empty() {
-            let reached = self.checkpoints.load(&reader).await?;
+            let reached = self.checkpoints.load(reader).await?;
             let to = reached.unwrap_or_default();
             if to == retired() {
                 // Another generation is served now, with other rows.
@@ -109,12 +112,12 @@ impl Projector {
             self.fold_parked(view, &mut rows, at, to, report).await?;
             at = to;
             while let Some((id, row)) = rows.first_key_value() {
-                let stored = self.table.item(&reader, id, true).await?.map(decode).transpose()?;
+                let stored = self.table.item(keys.key(id), true).await?.map(decode).transpose()?;
                 let (was, content) = stored.map(|(_, row)| (row.was, row.content)).unzip();
                 let was_parked = matches!(content, Some(Some(Content::Parked(_))));
                 if was.as_ref().is_some_and(|was: &Was| was.as_of > to) {
                     // The row shows an event that the view has not reached, or has reached by now.
-                    if self.checkpoints.load(&reader).await? == reached {
+                    if self.checkpoints.load(reader).await? == reached {
                         again(&mut attempts, view).await?;
                     }
                     break;
@@ -133,18 +136,18 @@ impl Projector {
                         let goes_ms = Some(self.clock.now_ms() + TOMBSTONE_MS);
                         let mut actions = vec![
                             // No projector has gone on meanwhile.
-                            self.checkpoints.action(&reader, reached, to),
-                            write.action(self.table.0.name(), &reader, to, view.shards, goes_ms),
+                            self.checkpoints.action(reader, reached, to),
+                            write.action(self.table.0.name(), &keys, to, goes_ms),
                         ];
                         let more = i64::from(is_parked) - i64::from(was_parked);
                         if more != 0 {
                             actions.push(self.table.count_parked(view.name, live, more));
                         }
                         if more > 0 {
-                            actions.push(self.checkpoints.leave(&reader));
+                            actions.push(self.checkpoints.leave(reader));
                         }
                         if !self.table.transact("folding a row again", actions, &token).await? {
-                            if self.checkpoints.load(&reader).await? != reached {
+                            if self.checkpoints.load(reader).await? != reached {
                                 break;
                             }
                             again(&mut attempts, view).await?;
@@ -207,34 +210,40 @@ async fn again(attempts: &mut Attempts, view: &Definition) -> Result<(), ViewErr
 }
 
 impl ViewTable {
-    /// At most `most` parked items under a partition key, in the order of their ids, after the id `after`.
+    /// At most `most` parked items, shard by shard and there in the order of their ids, after the item `after`.
     pub(crate) async fn parked(
         &self,
-        view: &str,
+        keys: &Keys,
         after: Option<&str>,
         most: usize,
     ) -> Result<Vec<ParkedRow>, ViewError> {
         let mut parked = Vec::new();
-        let mut start = after.map(|after| key(view, after));
-        loop {
-            let query = || {
-                self.0.query(|query| of_parked(query, view).set_exclusive_start_key(start.clone()))
-            };
-            let page = Retry::default().run(query).await.map_err(failed("listing parked rows"))?;
-            for item in page.items.unwrap_or_default() {
-                let (id, stored) = decode(item)?;
-                if let Some(Content::Parked(why)) = stored.content {
-                    parked.push((id, stored.was, why));
+        let mut start = after.map(|after| keys.key(after));
+        for shard in keys.shards().skip_while(|n| after.is_some_and(|id| *n < keys.shard_of(id))) {
+            let view = keys.shard(shard);
+            loop {
+                let query = || {
+                    let start = start.clone();
+                    self.0.query(|query| of_parked(query, &view).set_exclusive_start_key(start))
+                };
+                let page = Retry::default().run(query).await;
+                let page = page.map_err(failed("listing parked rows"))?;
+                for item in page.items.unwrap_or_default() {
+                    let (id, stored) = decode(item)?;
+                    if let Some(Content::Parked(why)) = stored.content {
+                        parked.push((id, stored.was, why));
+                    }
+                    if parked.len() == most {
+                        return Ok(parked);
+                    }
                 }
-                if parked.len() == most {
-                    return Ok(parked);
+                start = page.last_evaluated_key;
+                if start.is_none() {
+                    break;
                 }
-            }
-            start = page.last_evaluated_key;
-            if start.is_none() {
-                return Ok(parked);
             }
         }
+        Ok(parked)
     }
 }
 

@@ -11,8 +11,9 @@ use ringfence_feed::{Checkpoint, Checkpoints, FeedStep, Index, Reference, Until}
 use ringfence_lambda::Links;
 
 use crate::batch::{Batch, ENTRIES_MAX, Touched};
+use crate::keys::Keys;
 use crate::lanes::{LaneReader, Lanes, Notify};
-use crate::row::{ViewTable, partition};
+use crate::row::ViewTable;
 use crate::warm::Warm;
 use crate::{Definition, Generation, Parked, Registered, ViewError};
 
@@ -66,10 +67,23 @@ pub struct Ran {
 pub(crate) struct Work<'a> {
     pub(crate) view: &'a Definition,
     pub(crate) generation: Generation,
+    pub(crate) keys: Keys,
     /// Whether the view goes alone. If it moves together with others, it parks no row, and its own checkpoint moves
     /// only if a row is removed.
     pub(crate) alone: bool,
     pub(crate) report: &'a (dyn Fn(&Ran) + Send + Sync),
+}
+
+impl<'a> Work<'a> {
+    /// The work of a view that goes alone.
+    pub(crate) fn alone(
+        view: &'a Definition,
+        generation: Generation,
+        report: &'a (dyn Fn(&Ran) + Send + Sync),
+    ) -> Self {
+        let keys = Keys::of(view, generation);
+        Self { view, generation, keys, alone: true, report }
+    }
 }
 
 enum Followed {
@@ -123,7 +137,7 @@ impl Projector {
                 return Ok(registered);
             }
             let until = self.index.end().await?;
-            if let Some(registered) = self.table.begin_first(view.name, until).await? {
+            if let Some(registered) = self.table.begin_first(view, until).await? {
                 return Ok(registered);
             }
         }
@@ -162,18 +176,18 @@ impl Projector {
         time: Duration,
         ran: &mut Ran,
     ) -> Result<(), ViewError> {
-        let work = Work { view, generation, alone: true, report: &|_| {} };
+        let work = Work::alone(view, generation, &|_| {});
         // A request that is cut off may have taken effect: the checkpoint shows it.
         tokio::time::timeout(time, self.follow(&work, ran)).await.unwrap_or(Ok(()))
     }
 
     pub(crate) async fn follow(&self, work: &Work<'_>, ran: &mut Ran) -> Result<(), ViewError> {
-        let reader = partition(work.view.name, work.generation);
+        let reader = &work.keys.reader;
         let mut attempts = Retry::default().start();
         let mut at = ran.checkpoint;
         loop {
             let from_ms = self.clock.machine_ms();
-            let from = self.checkpoints.load(&reader).await?;
+            let from = self.checkpoints.load(reader).await?;
             if from == Some(retired()) {
                 ran.present = true;
                 return Ok(());
@@ -182,7 +196,7 @@ impl Projector {
             let moved = from != at;
             let batches = ran.batches;
             (ran.checkpoint, at) = (from, from);
-            match self.follow_from(work, &reader, Batch::behind(from, from_ms), ran).await? {
+            match self.follow_from(work, Batch::behind(from, from_ms), ran).await? {
                 Followed::Present => {
                     ran.present = true;
                     return Ok(());
@@ -203,7 +217,6 @@ impl Projector {
     async fn follow_from(
         &self,
         work: &Work<'_>,
-        reader: &str,
         mut batch: Batch,
         ran: &mut Ran,
     ) -> Result<Followed, ViewError> {
@@ -222,7 +235,7 @@ impl Projector {
             };
             // The events before an error are applied.
             let fits = matches!(&next, Ok(Some(touched)) if batch.fits(touched));
-            if !fits && !self.write(work, reader, &mut batch, ran).await? {
+            if !fits && !self.write(work, &mut batch, ran).await? {
                 return Ok(Followed::Overtaken);
             }
             let Some(touched) = next? else { return Ok(Followed::Present) };
@@ -230,7 +243,7 @@ impl Projector {
                 None => batch.push(touched),
                 Some(unread) => {
                     let unread = (touched.checkpoint(), unread);
-                    if !self.park(work, reader, &mut batch, unread, ran).await? {
+                    if !self.park(work, &mut batch, unread, ran).await? {
                         return Ok(Followed::Overtaken);
                     }
                 }

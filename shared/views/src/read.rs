@@ -7,10 +7,10 @@ use ringfence_aws::{Clock, Retry, Table};
 use ringfence_core::BoundaryId;
 use ringfence_feed::{Checkpoint, Checkpoints, Index};
 
-use crate::list::{ListPage, of_list};
+use crate::keys::{Keys, reader_of};
+use crate::list::{ListPage, Shown, shown};
 use crate::project::retired;
-use crate::registry::FIRST;
-use crate::row::{Content, ID, Stored, ViewTable, decode, failed, key, partition};
+use crate::row::{ViewTable, decode};
 use crate::{Definition, Generation, Registered, ViewError};
 
 /// An answer waits only for an event at most this many slots after the last indexed one of its partition. A command
@@ -42,18 +42,6 @@ pub struct Wait {
     pub slot: u64,
     /// How long to wait at most.
     pub most: Duration,
-}
-
-/// A row and the checkpoint up to which it is folded.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Shown {
-    /// The row's id.
-    pub id: String,
-    /// The row, or why it is parked.
-    pub content: Content,
-    /// The checkpoint after the last event or batch that touched it, or a later one up to which it is also current. It
-    /// goes back only when another generation is served, by the events of a moment.
-    pub as_of: Checkpoint,
 }
 
 /// Rows of a view.
@@ -108,11 +96,6 @@ impl<T> ViewRead<T> {
             Self::Ahead { last } => Err(ViewRead::Ahead { last }),
         }
     }
-}
-
-/// The row; `None` of a tombstone.
-fn shown((id, Stored { content, was }): (String, Stored)) -> Option<Shown> {
-    Some(Shown { id, content: content?, as_of: was.as_of })
 }
 
 /// The generation to read.
@@ -182,21 +165,22 @@ impl ViewReader {
         id: &str,
         wait: Option<&Wait>,
     ) -> Result<ViewRead<Option<Shown>>, ViewError> {
-        let Served { mut live, waited } = match self.served(view, wait).await?.found() {
+        let Some(definition) = self.view(view) else { return Ok(ViewRead::UnknownView) };
+        let Served { mut live, waited } = match self.served(definition, wait).await?.found() {
             Ok(served) => served,
             Err(other) => return Ok(other),
         };
         loop {
-            let rows = partition(view, live.generation);
-            let item = self.table.item(&rows, id, wait.is_some()).await?;
+            let keys = Keys::of(definition, live.generation);
+            let item = self.table.item(keys.key(id), wait.is_some()).await?;
             let mut found = item.map(decode).transpose()?;
             let older = |until| found.as_ref().is_none_or(|(_, found)| found.was.as_of < until);
             let mut served = found.is_some();
             if waited.as_ref().is_some_and(|waited| older(waited.until)) {
                 // Either the event does not touch the row, or it removes or parks the row, and that is not visible yet
                 // though the checkpoint of the same transaction is. One transaction reads both as of one moment.
-                let keys = [key(&rows, id), Checkpoints::key(&rows)];
-                let [row, checkpoint] = self.table.snapshot(keys).await?;
+                let both = [keys.key(id), Checkpoints::key(&keys.reader)];
+                let [row, checkpoint] = self.table.snapshot(both).await?;
                 let at = checkpoint.as_ref().map(Checkpoints::decode).transpose()?;
                 served = at != Some(retired());
                 found = row.map(decode).transpose()?;
@@ -221,13 +205,14 @@ impl ViewReader {
         page: &ListPage,
         wait: Option<&Wait>,
     ) -> Result<ViewRead<Listed>, ViewError> {
-        let Served { mut live, waited } = match self.served(view, wait).await?.found() {
+        let Some(definition) = self.view(view) else { return Ok(ViewRead::UnknownView) };
+        let Served { mut live, waited } = match self.served(definition, wait).await?.found() {
             Ok(served) => served,
             Err(other) => return Ok(other),
         };
         loop {
-            let rows = partition(view, live.generation);
-            let (found, next) = self.rows(&rows, page, wait.is_some()).await?;
+            let keys = Keys::of(definition, live.generation);
+            let (found, next) = self.table.list(&keys, page, wait.is_some()).await?;
             if let Some(now) = self.still_served(view, live).await? {
                 live = now;
                 continue;
@@ -238,41 +223,13 @@ impl ViewReader {
         }
     }
 
-    /// The rows of a page, and the id after which the next page goes on. Tombstones are passed over: each query reads
-    /// twice as many items as the one before.
-    async fn rows(
-        &self,
-        rows: &str,
-        page: &ListPage,
-        strong: bool,
-    ) -> Result<(Vec<Shown>, Option<String>), ViewError> {
-        let (most, mut page, mut found) = (usize::from(page.limit), page.clone(), Vec::new());
-        loop {
-            let query =
-                || self.table.0.query(|query| of_list(query, rows, &page).consistent_read(strong));
-            let read = Retry::default().run(query).await.map_err(failed("listing rows"))?;
-            let items = read.items.unwrap_or_default();
-            let is_cut = items.len() < usize::from(page.limit);
-            for item in items {
-                found.extend(shown(decode(item)?));
-            }
-            let last = read.last_evaluated_key;
-            let mut next = last.and_then(|mut key| key.remove(ID)?.as_s().ok().cloned());
-            if found.len() > most {
-                found.truncate(most);
-                next = found.last().map(|row| row.id.clone());
-            }
-            // A query ends at 1 MB, and so does the page.
-            if next.is_none() || found.len() == most || is_cut {
-                return Ok((found, next));
-            }
-            (page.after, page.limit) = (next, page.limit.saturating_mul(2));
-        }
-    }
-
     /// The generation that is served, once it shows the event of the wait. The last look is when the time is over.
-    async fn served(&self, view: &str, wait: Option<&Wait>) -> Result<ViewRead<Served>, ViewError> {
-        let Some(definition) = self.view(view) else { return Ok(ViewRead::UnknownView) };
+    async fn served(
+        &self,
+        definition: &Definition,
+        wait: Option<&Wait>,
+    ) -> Result<ViewRead<Served>, ViewError> {
+        let view = definition.name;
         let retry = Retry::default().within(wait.map_or(Duration::ZERO, |wait| wait.most));
         let mut until = None;
         // The generation, once one is served.
@@ -286,7 +243,8 @@ impl ViewReader {
                     Some(registered) => (registered.into(), registered.until),
                     // No projector has run it yet.
                     None => {
-                        let live = Live { generation: FIRST, since: Checkpoint::START };
+                        let generation = Generation::first(definition);
+                        let live = Live { generation, since: Checkpoint::START };
                         (live, Some(self.index.end().await?))
                     }
                 },
@@ -299,7 +257,7 @@ impl ViewReader {
                     return Ok(ViewRead::Ahead { last });
                 }
             }
-            let reader = partition(view, live.generation);
+            let reader = reader_of(view, live.generation);
             let own = match due.max(until) {
                 None => None,
                 Some(_) => self.checkpoints.load(&reader).await?,

@@ -4,8 +4,8 @@ use futures::future::try_join;
 use ringfence_feed::Checkpoint;
 
 use crate::fill::FILL_BYTES_MAX;
+use crate::keys::{Keys, reader_of};
 use crate::project::{Projector, Ran, Work, retired};
-use crate::row::partition;
 use crate::unread::events_of;
 use crate::{Definition, Generation, Registered, ViewError};
 
@@ -48,15 +48,16 @@ impl Projector {
                 }
                 Registered { live, building: None, .. } => {
                     // A projector that had not noticed the flip may have put rows after they were deleted.
-                    for old in (1..live.0).map(Generation) {
-                        while self.table.delete_some(&partition(view.name, old)).await? > 0 {}
+                    for old in self.table.earlier(view.name, live).await? {
+                        while self.table.delete_some(&Keys::of(view, old)).await? > 0 {}
                     }
-                    let mut actions = vec![self.table.begin(view.name, live)];
-                    actions.extend(self.checkpoints.leave_here(&partition(view.name, live)).await?);
+                    let next = live.next(view);
+                    let mut actions = vec![self.table.begin(view.name, live, next)];
+                    actions.extend(self.checkpoints.leave_here(&reader_of(view.name, live)).await?);
                     let token = self.clock.uuid().to_string();
                     let is_mine =
                         self.table.transact("beginning a generation", actions, &token).await?;
-                    mine = is_mine.then_some(Generation(live.0 + 1));
+                    mine = is_mine.then_some(next);
                 }
                 Registered { live, building: Some(next), .. } => {
                     let generation = *begun.get_or_insert(next);
@@ -68,8 +69,8 @@ impl Projector {
                             report(Step::Built(next, checkpoint));
                         }
                     };
-                    let work = Work { view, generation: next, alone: true, report: &built };
-                    let own = self.checkpoints.load(&partition(view.name, next)).await?;
+                    let work = Work::alone(view, next, &built);
+                    let own = self.checkpoints.load(&work.keys.reader).await?;
                     if own.is_none() && mine != Some(next) {
                         // Its rows are those of a run that broke off, or of one that fills it now.
                         mine = self.abandon(view, report).await?;
@@ -105,16 +106,16 @@ impl Projector {
                 self.delete(view, old, report).await?;
                 continue;
             }
-            let reader = partition(view.name, half);
+            let (reader, next) = (reader_of(view.name, half), half.next(view));
             let at = self.checkpoints.load(&reader).await?;
             // A projector that still builds it can't write rows any more.
             let actions = vec![
-                self.table.begin_after(view.name, half),
+                self.table.begin_after(view.name, half, next),
                 self.checkpoints.action(&reader, at, retired()),
             ];
             let token = self.clock.uuid().to_string();
             if self.table.transact("giving up a generation", actions, &token).await? {
-                return Ok(Some(Generation(half.0 + 1)));
+                return Ok(Some(next));
             }
         }
         Ok(None)
@@ -122,7 +123,7 @@ impl Projector {
 
     /// Applies what has come until the flip: the last notification of it may have found the old generation.
     async fn catch_up(&self, view: &Definition, live: Generation) -> Result<Generation, ViewError> {
-        let work = Work { view, generation: live, alone: true, report: &|_| {} };
+        let work = Work::alone(view, live, &|_| {});
         self.follow(&work, &mut Ran::default()).await?;
         Ok(live)
     }
@@ -135,7 +136,7 @@ impl Projector {
         live: Generation,
         next: Generation,
     ) -> Result<bool, ViewError> {
-        let (old, new) = (partition(view.name, live), partition(view.name, next));
+        let (old, new) = (reader_of(view.name, live), reader_of(view.name, next));
         let (served, built) =
             try_join(self.checkpoints.load(&old), self.checkpoints.load(&new)).await?;
         // Rows of the old generation may show events that its checkpoint has not reached. So the new one shows all
@@ -160,7 +161,7 @@ impl Projector {
         report: &(dyn Fn(Step) + Send + Sync),
     ) -> Result<(), ViewError> {
         while self.table.delete_some(&events_of(view.name, old)).await? > 0 {}
-        let rows = partition(view.name, old);
+        let rows = Keys::of(view, old);
         let mut deleted = 0;
         loop {
             match self.table.delete_some(&rows).await? {

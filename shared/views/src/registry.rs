@@ -1,5 +1,7 @@
 //! Which generation of a view is served, which is being built, and which has rows to delete.
 
+use std::num::NonZeroU32;
+
 use aws_sdk_dynamodb::types::builders::UpdateBuilder;
 use aws_sdk_dynamodb::types::{
     AttributeValue, ConditionCheck, ReturnValue, TransactWriteItem, Update,
@@ -9,7 +11,9 @@ use ringfence_feed::Checkpoint;
 
 use crate::error::ViewError;
 use crate::generation::Generation;
-use crate::row::{ViewTable, failed, key};
+use crate::keys::key;
+use crate::row::{ViewTable, failed};
+use crate::view::Definition;
 
 /// The generations of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +36,6 @@ pub struct Registered {
     pub parked_events: u64,
 }
 
-pub(crate) const FIRST: Generation = Generation(1);
 const LIVE: &str = "live";
 const BUILDING: &str = "building";
 const RETIRING: &str = "retiring";
@@ -52,24 +55,40 @@ fn number(number: impl ToString) -> AttributeValue {
 
 /// The attribute that counts the parked rows of a generation.
 fn parked(generation: Generation) -> String {
-    format!("parked#{generation}")
+    format!("parked#{}", generation.number)
 }
 
 /// The attribute that counts the events that are parked for a generation.
 fn parked_events(generation: Generation) -> String {
-    format!("parkedEvents#{generation}")
+    format!("parkedEvents#{}", generation.number)
+}
+
+/// The attribute with the shards of a generation that has several. It stays when the generation has gone: rows of it
+/// may still arrive, and the next rebuild deletes them.
+fn shards(generation: u64) -> String {
+    format!("shards#{generation}")
+}
+
+/// A number of the item.
+fn whole(view: &str, item: &Item, name: &str) -> Result<Option<u64>, ViewError> {
+    let wrong = || ViewError::Item { view: partition(view), id: REGISTRY.to_owned() };
+    let number = |value: &AttributeValue| value.as_n().ok()?.parse().ok();
+    item.get(name).map(|value| number(value).ok_or_else(wrong)).transpose()
+}
+
+/// The generation of this number.
+fn generation(view: &str, item: &Item, number: u64) -> Result<Generation, ViewError> {
+    let shards = whole(view, item, &shards(number))?.unwrap_or(1);
+    let wrong = |_| ViewError::Item { view: partition(view), id: REGISTRY.to_owned() };
+    let shards: NonZeroU32 = u32::try_from(shards).and_then(NonZeroU32::try_from).map_err(wrong)?;
+    Ok(Generation { number, shards: shards.get() })
 }
 
 fn decode(view: &str, item: &Item) -> Result<Registered, ViewError> {
     let wrong = || ViewError::Item { view: partition(view), id: REGISTRY.to_owned() };
-    let number = |name: &str| match item.get(name) {
-        None => Ok(None),
-        Some(value) => {
-            let number = value.as_n().ok().and_then(|number| number.parse::<u64>().ok());
-            number.map(Some).ok_or_else(wrong)
-        }
-    };
-    let generation = |name: &str| number(name).map(|number| number.map(Generation));
+    let number = |name: &str| whole(view, item, name);
+    let generation =
+        |name: &str| number(name)?.map(|number| generation(view, item, number)).transpose();
     let live = generation(LIVE)?.ok_or_else(wrong)?;
     let checkpoint = |name: &str| {
         let checkpoint = number(name)?.map(|number| Checkpoint::try_from(number.cast_signed()));
@@ -93,8 +112,18 @@ impl ViewTable {
         view: &str,
         strong: bool,
     ) -> Result<Option<Registered>, ViewError> {
-        let item = self.item(&partition(view), REGISTRY, strong).await?;
+        let item = self.item(key(&partition(view), REGISTRY), strong).await?;
         item.map(|item| decode(view, &item)).transpose()
+    }
+
+    /// The generations before one.
+    pub(crate) async fn earlier(
+        &self,
+        view: &str,
+        live: Generation,
+    ) -> Result<Vec<Generation>, ViewError> {
+        let item = self.item(key(&partition(view), REGISTRY), true).await?.unwrap_or_default();
+        (1..live.number).map(|number| generation(view, &item, number)).collect()
     }
 
     /// How many events are parked for a generation.
@@ -103,7 +132,7 @@ impl ViewTable {
         view: &str,
         generation: Generation,
     ) -> Result<u64, ViewError> {
-        let item = self.item(&partition(view), REGISTRY, true).await?;
+        let item = self.item(key(&partition(view), REGISTRY), true).await?;
         let count =
             item.and_then(|item| item.get(&parked_events(generation))?.as_n().ok()?.parse().ok());
         Ok(count.unwrap_or_default())
@@ -112,14 +141,13 @@ impl ViewTable {
     /// Begins the first generation, which is served from the checkpoint `until` on, unless it is begun already.
     pub(crate) async fn begin_first(
         &self,
-        view: &str,
+        view: &Definition,
         until: Checkpoint,
     ) -> Result<Option<Registered>, ViewError> {
-        let update = update(self, view, "SET #live = :first, #until = :until")
-            .condition_expression("attribute_not_exists(#live)")
-            .expression_attribute_names("#live", LIVE)
+        let (view, first) = (view.name, Generation::first(view));
+        let update = beginning(self, view, LIVE, first, ", #until = :until")
+            .condition_expression("attribute_not_exists(#begun)")
             .expression_attribute_names("#until", UNTIL)
-            .expression_attribute_values(":first", number(FIRST))
             .expression_attribute_values(":until", number(until));
         self.change(update).await?.map(|item| decode(view, &item)).transpose()
     }
@@ -130,7 +158,7 @@ impl ViewTable {
             .condition_expression("#live = :live")
             .expression_attribute_names("#live", LIVE)
             .expression_attribute_names("#until", UNTIL)
-            .expression_attribute_values(":live", number(live));
+            .expression_attribute_values(":live", number(live.number));
         // If another generation has taken its place meanwhile, that one is served.
         self.change(update).await.map(drop)
     }
@@ -164,13 +192,16 @@ impl ViewTable {
     }
 
     /// The action that begins the generation after the live one, unless one is begun already.
-    pub(crate) fn begin(&self, view: &str, live: Generation) -> TransactWriteItem {
-        let update = update(self, view, "SET #building = :next")
-            .condition_expression("#live = :live AND attribute_not_exists(#building)")
+    pub(crate) fn begin(
+        &self,
+        view: &str,
+        live: Generation,
+        next: Generation,
+    ) -> TransactWriteItem {
+        let update = beginning(self, view, BUILDING, next, "")
+            .condition_expression("#live = :live AND attribute_not_exists(#begun)")
             .expression_attribute_names("#live", LIVE)
-            .expression_attribute_names("#building", BUILDING)
-            .expression_attribute_values(":live", number(live))
-            .expression_attribute_values(":next", number(Generation(live.0 + 1)));
+            .expression_attribute_values(":live", number(live.number));
         let update = update.build().expect("table, key and expression are set");
         TransactWriteItem::builder().update(update).build()
     }
@@ -193,7 +224,7 @@ impl ViewTable {
             .expression_attribute_names("#until", UNTIL)
             .expression_attribute_names("#parked", parked(live))
             .expression_attribute_names("#events", parked_events(live))
-            .expression_attribute_values(":live", number(live))
+            .expression_attribute_values(":live", number(live.number))
             .expression_attribute_values(":zero", number(0));
         let check = check.build().expect("table, key and condition are set");
         TransactWriteItem::builder().condition_check(check).build()
@@ -219,20 +250,23 @@ impl ViewTable {
             .expression_attribute_names("#building", BUILDING)
             .expression_attribute_names("#retiring", RETIRING)
             .expression_attribute_values(":since", number(since))
-            .expression_attribute_values(":live", number(live))
-            .expression_attribute_values(":next", number(next));
+            .expression_attribute_values(":live", number(live.number))
+            .expression_attribute_values(":next", number(next.number));
         let update = update.build().expect("table, key and expression are set");
         TransactWriteItem::builder().update(update).build()
     }
 
     /// The action that gives up the generation `half`, whose rows can then go, and begins the next one.
-    pub(crate) fn begin_after(&self, view: &str, half: Generation) -> TransactWriteItem {
-        let update = update(self, view, "SET #building = :next, #retiring = :half")
-            .condition_expression("#building = :half AND attribute_not_exists(#retiring)")
-            .expression_attribute_names("#building", BUILDING)
+    pub(crate) fn begin_after(
+        &self,
+        view: &str,
+        half: Generation,
+        next: Generation,
+    ) -> TransactWriteItem {
+        let update = beginning(self, view, BUILDING, next, ", #retiring = :half")
+            .condition_expression("#begun = :half AND attribute_not_exists(#retiring)")
             .expression_attribute_names("#retiring", RETIRING)
-            .expression_attribute_values(":half", number(half))
-            .expression_attribute_values(":next", number(Generation(half.0 + 1)));
+            .expression_attribute_values(":half", number(half.number));
         let update = update.build().expect("table, key and expression are set");
         TransactWriteItem::builder().update(update).build()
     }
@@ -244,7 +278,7 @@ impl ViewTable {
             .expression_attribute_names("#parked", parked(old))
             .expression_attribute_names("#events", parked_events(old))
             .expression_attribute_names("#retiring", RETIRING)
-            .expression_attribute_values(":old", number(old));
+            .expression_attribute_values(":old", number(old.number));
         // If the condition does not hold, another rebuild has noted it.
         self.change(update).await.map(drop)
     }
@@ -260,6 +294,27 @@ impl ViewTable {
             Err(gave_up) => Err(failed(OPERATION)(gave_up)),
         }
     }
+}
+
+/// The update that begins a generation, which it puts into an attribute: `#begun`.
+fn beginning(
+    table: &ViewTable,
+    view: &str,
+    attribute: &str,
+    begun: Generation,
+    more: &str,
+) -> UpdateBuilder {
+    let (spread, is_spread) = (", #shards = :shards", begun.shards > 1);
+    let spread = if is_spread { spread } else { "" };
+    let update = update(table, view, &format!("SET #begun = :begun{spread}{more}"))
+        .expression_attribute_names("#begun", attribute)
+        .expression_attribute_values(":begun", number(begun.number));
+    if !is_spread {
+        return update;
+    }
+    update
+        .expression_attribute_names("#shards", shards(begun.number))
+        .expression_attribute_values(":shards", number(begun.shards))
 }
 
 fn update(table: &ViewTable, view: &str, expression: &str) -> UpdateBuilder {

@@ -6,22 +6,19 @@ use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use aws_sdk_dynamodb::types::{
     AttributeValue, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
 };
+use futures::future::try_join_all;
 use ringfence_aws::{Clock, Failure, GaveUp, Item, Reason, Retry, Table, from_attribute};
 use ringfence_feed::{Checkpoint, held_bytes};
 use serde_json::Value;
 
 use crate::error::ViewError;
-use crate::generation::Generation;
+use crate::keys::{ID, Keys, VIEW};
 
 /// Longest id of a row, in bytes: DynamoDB's sort key.
 pub const ID_BYTES_MAX: usize = 1_024;
 /// Largest row with its id, in bytes: 10 KB below DynamoDB's 400 KB, for its other attributes.
 pub const ROW_BYTES_MAX: usize = 390 * 1_024;
 
-/// Partition key: the view and its generation.
-pub const VIEW: &str = "view";
-/// Sort key: the row's id.
-pub const ID: &str = "id";
 /// The row.
 pub const ROW: &str = "row";
 /// The attribute in place of a row that is parked; it says why.
@@ -32,14 +29,12 @@ const CAUSE: &str = "cause";
 const RETRIED: &str = "retried";
 /// The checkpoint up to which the row is folded.
 pub const AS_OF: &str = "as_of";
-/// The key of the index of rows that have a time: their generation, and the number of the shard.
-pub const DUE_IN: &str = "dueIn";
 /// Marks a tombstone.
 const REMOVED: &str = "removed";
 /// When DynamoDB deletes an item, in seconds since 1970. Rows lack it; tombstones and answers of queued commands have
 /// it.
 pub const EXPIRES_AT: &str = "expiresAt";
-/// The time of a row, in milliseconds since 1970.
+/// The time of a due's row, in milliseconds since 1970. Rows that have it are in the index of what is due.
 pub const DUE_AT: &str = "dueAt";
 /// How long a tombstone stays, in milliseconds: longer than any request takes that has read the row before. Until then
 /// its `as_of` refuses a put that arrives late.
@@ -111,41 +106,9 @@ pub(crate) struct Write {
     pub(crate) retried: Option<String>,
 }
 
-/// The partition key of a generation's rows, and the name of its reader of the index.
-pub(crate) fn partition(view: &str, generation: Generation) -> String {
-    format!("{view}#{generation}")
-}
-
-/// The view and the generation of a reader.
-pub(crate) fn of_partition(reader: &str) -> Option<(&str, Generation)> {
-    let (view, generation) = reader.split_once('#')?;
-    Some((view, Generation(generation.parse().ok()?)))
-}
-
-/// The key of a shard of the rows that have a time.
-pub(crate) fn due_in(rows: &str, shard: u32) -> String {
-    format!("{rows}#{shard}")
-}
-
-/// FNV-1a, whose result is the same on every machine and in every build.
-pub(crate) fn hash(id: &str) -> u32 {
-    id.bytes()
-        .fold(2_166_136_261_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(16_777_619))
-}
-
-/// The attributes of a row that has a time, by which the index finds it.
-fn due_of(rows: &str, id: &str, row: &AttributeValue, shards: Option<u32>) -> Option<Item> {
-    let AttributeValue::N(at) = row.as_m().ok()?.get("due")? else { return None };
-    let shard = due_in(rows, hash(id) % shards?.max(1));
-    Some(Item::from([
-        (DUE_IN.to_owned(), AttributeValue::S(shard)),
-        (DUE_AT.to_owned(), AttributeValue::N(at.clone())),
-    ]))
-}
-
-pub(crate) fn key(view: &str, id: &str) -> Item {
-    let pairs = [(VIEW, view), (ID, id)];
-    pairs.map(|(name, value)| (name.to_owned(), AttributeValue::S(value.to_owned()))).into()
+/// The time of a due's row, if it has one.
+fn due_of(row: &AttributeValue) -> Option<AttributeValue> {
+    row.as_m().ok()?.get("due").filter(|at| at.is_n()).cloned()
 }
 
 pub(crate) fn failed(operation: &'static str) -> impl FnOnce(GaveUp) -> ViewError {
@@ -214,17 +177,17 @@ impl Write {
     pub(crate) fn put(
         self,
         table: &str,
-        view: &str,
+        keys: &Keys,
         as_of: Checkpoint,
-        shards: Option<u32>,
         goes_ms: Option<u64>,
     ) -> Put {
-        let mut item = key(view, &self.id);
+        let mut item = keys.key(&self.id);
         item.insert(AS_OF.to_owned(), number(as_of));
         item.extend(self.retried.map(|retry| (RETRIED.to_owned(), AttributeValue::S(retry))));
         match self.becomes {
             Becomes::Row(row) => {
-                item.extend(due_of(view, &self.id, &row, shards).into_iter().flatten());
+                let due = due_of(&row).filter(|_| keys.is_due);
+                item.extend(due.map(|at| (DUE_AT.to_owned(), at)));
                 item.insert(ROW.to_owned(), row);
             }
             Becomes::Parked(parked) | Becomes::StillParked(parked) => {
@@ -252,22 +215,21 @@ impl Write {
     pub(crate) fn action(
         self,
         table: &str,
-        view: &str,
+        keys: &Keys,
         as_of: Checkpoint,
-        shards: Option<u32>,
         goes_ms: Option<u64>,
     ) -> TransactWriteItem {
-        let put = self.put(table, view, as_of, shards, goes_ms);
+        let put = self.put(table, keys, as_of, goes_ms);
         TransactWriteItem::builder().put(put).build()
     }
 }
 
 /// The action that deletes an item that was read.
-pub(crate) fn delete(table: &str, view: &str, id: &str, was: Was) -> TransactWriteItem {
+pub(crate) fn delete(table: &str, key: Item, was: Was) -> TransactWriteItem {
     let (condition, names, values) = as_it_was(Some(was));
     let delete = Delete::builder()
         .table_name(table)
-        .set_key(Some(key(view, id)))
+        .set_key(Some(key))
         .condition_expression(condition)
         .set_expression_attribute_names(names)
         .set_expression_attribute_values(values)
@@ -289,11 +251,11 @@ impl ViewTable {
     /// the rows in memory.
     pub(crate) async fn some_rows<'a>(
         &self,
-        view: &str,
+        keys: &Keys,
         ids: &mut Vec<&'a str>,
         strong: bool,
     ) -> Result<(BTreeMap<&'a str, Option<Stored>>, usize), ViewError> {
-        let mut keys: Vec<Item> = ids.iter().map(|id| key(view, id)).collect();
+        let mut keys: Vec<Item> = ids.iter().map(|id| keys.key(id)).collect();
         let items = self.0.get_some(Retry::default(), &mut keys, strong).await;
         let items = items.map_err(failed("reading rows"))?.into_iter().map(decode);
         let mut found = items.collect::<Result<HashMap<_, _>, _>>()?;
@@ -312,7 +274,7 @@ impl ViewTable {
     /// `until_ms` by the machine's clock the row is not put.
     pub(crate) async fn put(
         &self,
-        put: Put,
+        put: &Put,
         as_of: Checkpoint,
         clock: &Clock,
         until_ms: u64,
@@ -334,13 +296,8 @@ impl ViewTable {
     }
 
     /// Reads one item.
-    pub(crate) async fn item(
-        &self,
-        view: &str,
-        id: &str,
-        strong: bool,
-    ) -> Result<Option<Item>, ViewError> {
-        let get = || self.0.get(key(view, id), strong);
+    pub(crate) async fn item(&self, key: Item, strong: bool) -> Result<Option<Item>, ViewError> {
+        let get = || self.0.get(key.clone(), strong);
         Retry::default().run(get).await.map_err(failed("reading the view table"))
     }
 
@@ -372,8 +329,14 @@ impl ViewTable {
         }
     }
 
-    /// Deletes some of the rows of a generation that nobody reads or writes any more. Returns how many.
-    pub(crate) async fn delete_some(&self, view: &str) -> Result<u64, ViewError> {
+    /// Deletes some of the rows of a generation that nobody reads or writes any more, of all shards at once. Returns how
+    /// many.
+    pub(crate) async fn delete_some(&self, keys: &Keys) -> Result<u64, ViewError> {
+        let of_shards = keys.shards().map(|shard| self.delete_of_shard(keys.shard(shard)));
+        Ok(try_join_all(of_shards).await?.into_iter().sum())
+    }
+
+    async fn delete_of_shard(&self, view: String) -> Result<u64, ViewError> {
         let of_view = |query: QueryInputBuilder| {
             query
                 .consistent_read(true)
@@ -382,7 +345,7 @@ impl ViewTable {
                 .limit(BATCH_WRITES_MAX)
                 .expression_attribute_names("#view", VIEW)
                 .expression_attribute_names("#id", ID)
-                .expression_attribute_values(":view", AttributeValue::S(view.to_owned()))
+                .expression_attribute_values(":view", AttributeValue::S(view.clone()))
         };
         let found = Retry::default().run(|| self.0.query(of_view)).await;
         let keys = found.map_err(failed("listing old rows"))?.items.unwrap_or_default();

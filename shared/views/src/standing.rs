@@ -3,8 +3,8 @@
 use ringfence_aws::Meter;
 use ringfence_feed::Reader;
 
+use crate::keys::reader_of;
 use crate::read::ViewReader;
-use crate::row::partition;
 use crate::{Generation, Registered, ViewError};
 
 /// The generations of a view, and the readers that fold them.
@@ -36,7 +36,7 @@ impl ViewReader {
         generation: Option<Generation>,
     ) -> Result<Option<Reader>, ViewError> {
         let Some(generation) = generation else { return Ok(None) };
-        Ok(self.checkpoints.reader(&partition(view, generation)).await?)
+        Ok(self.checkpoints.reader(&reader_of(view, generation)).await?)
     }
 
     /// What its requests cost so far: of the index, of the checkpoints, and of rows and generations.

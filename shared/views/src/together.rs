@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::replace;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -19,9 +20,9 @@ use ringfence_feed::{Checkpoint, FeedError, FeedStep, Reference, Together, Until
 use tokio::time::timeout;
 
 use crate::batch::{ACTIONS_MAX, Batch, ENTRIES_MAX, HELD_BYTES_MAX, Touched};
+use crate::keys::{Keys, of_reader, reader_of};
 use crate::lanes::LANES;
 use crate::project::{Projector, Ran, Work, retired};
-use crate::row::{of_partition, partition};
 use crate::warm::Own;
 use crate::{Definition, Generation, ViewError};
 
@@ -90,7 +91,7 @@ impl<'a> Group<'a> {
     /// The index can't be read, or the view table can't be written. What is applied stays.
     pub(crate) async fn run(&mut self, ran: &mut Ran) -> Result<(), ViewError> {
         let mut attempts = Retry::default().start();
-        let until = std::mem::replace(&mut self.until, Until::Present);
+        let until = replace(&mut self.until, Until::Present);
         loop {
             let was = self.place();
             self.find().await?;
@@ -148,7 +149,7 @@ impl<'a> Group<'a> {
             if reader == LANES && self.projector.lanes.is_some() {
                 continue;
             }
-            let known = of_partition(&reader).and_then(|(name, generation)| {
+            let known = of_reader(&reader).and_then(|(name, generation)| {
                 let view = self.views.iter().find(|view| view.name == name)?;
                 let ran = self.members.remove(&reader).map(|member| member.ran).unwrap_or_default();
                 Some(Member { view, generation, ran, own: owns.remove(&reader) })
@@ -158,7 +159,13 @@ impl<'a> Group<'a> {
                 None => self.leave(&reader).await?,
             }
         }
-        self.members = members;
+        // A rebuild may have deleted the rows of its old generation before this run put some of them.
+        for (reader, Member { view, generation, ran, .. }) in replace(&mut self.members, members) {
+            let Projector { checkpoints, table, .. } = self.projector;
+            if ran.rows > 0 && checkpoints.load(&reader).await? == Some(retired()) {
+                while table.delete_some(&Keys::of(view, generation)).await? > 0 {}
+            }
+        }
         let is_member =
             |view: &Definition| self.members.values().any(|it| it.view.name == view.name);
         self.views
@@ -327,18 +334,19 @@ impl Projector {
     ) -> Result<bool, ViewError> {
         let own = Own::of(reader, known.take(), &self.checkpoints, &self.clock).await?;
         let Own { checkpoint: own, from_ms } = own;
-        let work = Work { view, generation: *generation, alone: false, report: &|_| {} };
+        let keys = Keys::of(view, *generation);
+        let work = Work { view, generation: *generation, keys, alone: false, report: &|_| {} };
         let mut batch = Batch::behind(own, from_ms);
         let last = touched.last().map(Touched::checkpoint);
         for next in touched.into_iter().filter(|touched| Some(touched.checkpoint()) > own) {
-            if !batch.fits(&next) && !self.write(&work, reader, &mut batch, ran).await? {
+            if !batch.fits(&next) && !self.write(&work, &mut batch, ran).await? {
                 return self.is_past(reader, last).await;
             }
             batch.push(next);
         }
         if own < last {
             batch.reaches(end);
-            if !self.write(&work, reader, &mut batch, ran).await? {
+            if !self.write(&work, &mut batch, ran).await? {
                 return self.is_past(reader, last).await;
             }
         }
@@ -383,7 +391,7 @@ impl Projector {
         let at = if found.readers.is_empty() { least } else { found.checkpoint };
         let (mut readers, mut checks) = (BTreeSet::new(), Vec::new());
         for (view, generation, own) in views {
-            let reader = partition(view, *generation);
+            let reader = reader_of(view, *generation);
             if *own >= at && !found.readers.contains(&reader) && checks.len() < ACTIONS_MAX - 1 {
                 readers.insert(reader);
                 checks.push(self.table.is_current(view, *generation));

@@ -11,9 +11,10 @@ use ringfence_core::rfc3339;
 use ringfence_feed::{Checkpoint, FeedStep};
 
 use crate::batch::{Batch, Touched};
+use crate::keys::{Keys, key, reader_of};
 use crate::parked::{PASS_ROWS_MAX, Retried};
 use crate::project::{Projector, Ran, Work};
-use crate::row::{Becomes, PARKED, Parked, Was, Write, delete, key, of_parked, partition};
+use crate::row::{Becomes, PARKED, Parked, Was, Write, delete, of_parked};
 use crate::{Definition, Generation, ViewError};
 
 /// The most events that are parked for a generation. If there are so many, the view itself is wrong. It stops at the
@@ -25,9 +26,9 @@ const WHY: &str = "why";
 /// When.
 const AT: &str = "at";
 
-/// The partition key of the events that are parked for a generation. Each is stored as a parked row is.
-pub(crate) fn events_of(view: &str, generation: Generation) -> String {
-    format!("$Parked-{}", partition(view, generation))
+/// The key of the events that are parked for a generation. Each is stored as a parked row is.
+pub(crate) fn events_of(view: &str, generation: Generation) -> Keys {
+    Keys::one(format!("$Parked-{}", reader_of(view, generation)))
 }
 
 /// The partition key of the notes on skipped events, which count for all generations.
@@ -46,12 +47,12 @@ impl Projector {
     pub(crate) async fn park(
         &self,
         work: &Work<'_>,
-        reader: &str,
         batch: &mut Batch,
         (at, unread): (Checkpoint, &Parked),
         ran: &mut Ran,
     ) -> Result<bool, ViewError> {
-        let (view, now_ms) = (work.view.name, self.clock.machine_ms());
+        let (view, reader) = (work.view.name, &work.keys.reader);
+        let now_ms = self.clock.machine_ms();
         let mut actions = vec![self.checkpoints.action(reader, batch.from, at)];
         let is_skipped = self.is_skipped(view, at).await?;
         if !is_skipped {
@@ -78,7 +79,7 @@ impl Projector {
 
     /// Whether an operator has skipped the event before this checkpoint.
     pub(crate) async fn is_skipped(&self, view: &str, at: Checkpoint) -> Result<bool, ViewError> {
-        Ok(self.table.item(&skipped(view), &place(at), true).await?.is_some())
+        Ok(self.table.item(key(&skipped(view), &place(at)), true).await?.is_some())
     }
 
     /// The actions that park an event and count it.
@@ -93,7 +94,7 @@ impl Projector {
         let (view, events) = (work.view.name, events_of(work.view.name, work.generation));
         [
             self.table.count_parked_events(view, work.generation, 1),
-            write.action(self.table.0.name(), &events, at, None, None),
+            write.action(self.table.0.name(), &events, at, None),
         ]
     }
 
@@ -184,7 +185,7 @@ impl Projector {
         let (table, at) = (self.table.0.name(), place(was.as_of));
         let mut actions = vec![
             self.table.count_parked_events(view.name, live, -1),
-            delete(table, &events_of(view.name, live), &at, was),
+            delete(table, events_of(view.name, live).key(&at), was),
         ];
         actions.extend(note.map(|note| {
             let put = Put::builder().table_name(table).set_item(Some(note)).build();

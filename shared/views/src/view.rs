@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::error::ViewError;
+use crate::generation::Generation;
 
 /// A read model, as pure functions. Its rows follow from the events alone. They come in the order of the
 /// index: events of one partition in their order, events of different partitions in any order.
@@ -17,6 +18,9 @@ pub trait View {
     /// The version of the fold. Raise it with each change of what `rows` and `evolve` make of events, and rebuild the
     /// view after the deploy. The checks of a stack compare the rows and ask for it.
     const VERSION: u32 = 0;
+    /// How many keys of the table its rows are spread over, at most 64. One key takes 1,000 rows a second, but a list
+    /// asks all of them. A change takes effect with the next rebuild.
+    const SHARDS: u32 = 1;
     /// The contexts of the streams whose events it reads, besides those of the DCB log. They are named
     /// because other streams may have types of the same names: no catalog knows all types of streams.
     const STREAMS: &'static [&'static str] = &[];
@@ -64,6 +68,15 @@ pub fn fold<V: View>(
     Ok(())
 }
 
+/// The most keys of a view: a list asks all of them at once.
+const SHARDS_MAX: u32 = 64;
+
+/// The shards that a view or a due asks for.
+pub(crate) const fn checked(shards: u32) -> u32 {
+    assert!(0 < shards && shards <= SHARDS_MAX, "SHARDS is a number from 1 to 64");
+    shards
+}
+
 /// Whether the row of this id is visible to a principal. It is pure.
 pub type RowRule<R> = fn(id: &str, row: &R, principal: &Principal) -> bool;
 
@@ -82,8 +95,10 @@ pub struct Definition {
     pub types: &'static [&'static str],
     /// The contexts of the streams that it reads.
     pub streams: &'static [&'static str],
-    /// Over how many keys of the index a due's rows are spread; `None` for a view.
-    pub shards: Option<u32>,
+    /// How many keys the rows of its next generation are spread over.
+    pub shards: u32,
+    /// Whether it is a due, whose rows may have a time.
+    pub is_due: bool,
     /// The scopes of which a token needs one.
     pub scopes: &'static [&'static str],
     /// Whether a rule says which rows a caller sees.
@@ -91,6 +106,19 @@ pub struct Definition {
     touch: Touch,
     evolve: Evolve,
     sees: Sees,
+}
+
+impl Generation {
+    /// The first one of a view.
+    #[must_use]
+    pub fn first(view: &Definition) -> Self {
+        Self { number: 1, shards: view.shards }
+    }
+
+    /// The one after it.
+    pub(crate) fn next(self, view: &Definition) -> Self {
+        Self { number: self.number + 1, shards: view.shards }
+    }
 }
 
 impl Definition {
@@ -102,7 +130,8 @@ impl Definition {
             version: V::VERSION,
             types: V::Reads::TYPES,
             streams: V::STREAMS,
-            shards: None,
+            shards: const { checked(V::SHARDS) },
+            is_due: false,
             scopes: V::SCOPES,
             has_rule: V::VISIBLE.is_some(),
             touch: |event| Ok(V::rows(&V::Reads::decode(event)?).into_iter().collect()),
@@ -129,7 +158,8 @@ impl Definition {
             version: D::VERSION,
             types: <D as Due>::Reads::TYPES,
             streams: D::STREAMS,
-            shards: Some(D::SHARDS),
+            shards: const { checked(D::SHARDS) },
+            is_due: true,
             scopes: &[],
             has_rule: false,
             touch: |event| Ok(D::rows(&<D as Due>::Reads::decode(event)?).into_iter().collect()),

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::Put as RowPut;
-use futures::future::{join_all, try_join_all};
+use futures::stream::{FuturesUnordered, StreamExt};
 use ringfence_aws::{BATCH_KEYS_MAX, Retry};
 use ringfence_feed::{Checkpoint, FeedError};
 
@@ -17,10 +17,10 @@ use crate::batch::{Batch, HELD_BYTES_MAX, ROWS_MAX};
 use crate::project::{Projector, Ran, Work};
 use crate::row::{Becomes, PUT_MS_MAX, TOMBSTONE_MS, Write};
 
-/// Answers with rows that are worked on at once, if the rows are small.
+/// Answers with rows that are worked on at once, if the rows of the last ones were small.
 const READS_AT_ONCE: usize = 4;
 /// Rows of an answer that are put at once.
-const PUTS_AT_ONCE: usize = 32;
+const PUTS_AT_ONCE: usize = 64;
 
 /// The most parked rows that a run names.
 const EXAMPLES_MAX: usize = 10;
@@ -41,7 +41,6 @@ impl Projector {
     pub(crate) async fn write(
         &self,
         work: &Work<'_>,
-        reader: &str,
         batch: &mut Batch,
         ran: &mut Ran,
     ) -> Result<bool, ViewError> {
@@ -50,14 +49,15 @@ impl Projector {
         while let (events, Some(to)) =
             (batch.events().min(most), batch.to(batch.events().min(most)))
         {
-            let Put { rows, others, .. } = self.put_rows(work, reader, batch, events, to).await?;
+            let Put { rows, others, held } = self.put_rows(work, batch, events, to).await?;
+            batch.held = Some(held);
             ran.rows += rows;
             if others.len() > ROWS_MAX && events > 1 {
                 // The rows that were put show these events already.
                 most = (events * ROWS_MAX / others.len()).max(1);
                 continue;
             }
-            if !self.move_to(work, reader, batch, to, others, ran).await? {
+            if !self.move_to(work, batch, to, others, ran).await? {
                 return Ok(false);
             }
             batch.wrote(events, to);
@@ -71,28 +71,26 @@ impl Projector {
     async fn put_rows(
         &self,
         work: &Work<'_>,
-        reader: &str,
         batch: &Batch,
         events: usize,
         to: Checkpoint,
     ) -> Result<Put, ViewError> {
         let ids: Vec<&str> = batch.ids(events).into_iter().collect();
-        let (mut put, mut at_once, mut ids) = (Put::default(), 1, &*ids);
-        while !ids.is_empty() {
-            let (some, rest) = ids.split_at(ids.len().min(at_once * BATCH_KEYS_MAX));
-            let mut puts = Vec::new();
-            for ids in some.chunks(BATCH_KEYS_MAX) {
-                puts.push(self.put_some(work, reader, batch, (events, to), ids));
+        let (mut put, mut ids) = (Put::default(), ids.chunks(BATCH_KEYS_MAX));
+        let (mut held, mut at_work) = (batch.held, FuturesUnordered::new());
+        loop {
+            let fit = |held: usize| (HELD_BYTES_MAX / held.max(1)).clamp(1, READS_AT_ONCE);
+            while at_work.len() < held.map_or(1, fit)
+                && let Some(ids) = ids.next()
+            {
+                at_work.push(self.put_some(work, batch, (events, to), ids));
             }
-            for Put { rows, others, held } in try_join_all(puts).await? {
-                put.rows += rows;
-                put.others.extend(others);
-                put.held = put.held.max(held);
-            }
-            at_once = (HELD_BYTES_MAX / put.held.max(1)).clamp(1, READS_AT_ONCE);
-            ids = rest;
+            let Some(some) = at_work.next().await.transpose()? else { return Ok(put) };
+            put.rows += some.rows;
+            put.others.extend(some.others);
+            put.held = put.held.max(some.held);
+            held = Some(put.held);
         }
-        Ok(put)
     }
 
     /// Puts at most 100 rows. If another run has put one in between, it goes on from there. The rows of views that move
@@ -101,7 +99,6 @@ impl Projector {
     async fn put_some(
         &self,
         work: &Work<'_>,
-        reader: &str,
         batch: &Batch,
         (events, to): (usize, Checkpoint),
         ids: &[&str],
@@ -111,7 +108,7 @@ impl Projector {
         let mut strong = work.alone;
         let (table, until_ms) = (&self.table, batch.from_ms + PUT_MS_MAX);
         while !left.is_empty() {
-            let (stored, held) = table.some_rows(reader, &mut left, strong).await?;
+            let (stored, held) = table.some_rows(&work.keys, &mut left, strong).await?;
             put.held = put.held.max(held);
             let writes = batch.writes(work.view, events, stored);
             let (mut rows, mut puts) = (Vec::new(), Vec::new());
@@ -124,7 +121,7 @@ impl Projector {
                     continue;
                 }
                 rows.push((write.id.clone(), u64::from(write.becomes.is_row())));
-                puts.push(write.put(table.0.name(), reader, to, work.view.shards, None));
+                puts.push(write.put(table.0.name(), &work.keys, to, None));
             }
             let put_now = self.put_each(puts, to, until_ms, PUTS_AT_ONCE).await?;
             for ((id, shown), is_put) in rows.into_iter().zip(put_now) {
@@ -154,36 +151,35 @@ impl Projector {
         most: usize,
     ) -> Result<Vec<bool>, ViewError> {
         let mut is_put = vec![false; puts.len()];
-        let mut left: Vec<_> = puts.into_iter().enumerate().collect();
+        let mut left: Vec<_> = puts.iter().enumerate().collect();
         let (mut at_once, mut attempts) = (most, Retry::default().start());
-        while !left.is_empty() {
-            let some = left.split_off(left.len().saturating_sub(at_once));
-            let mut sent = Vec::new();
-            for (_, row) in &some {
-                sent.push(self.table.put(row.clone(), to, &self.clock, until_ms));
-            }
-            let (sent, mut refused) = (join_all(sent).await, None);
-            for ((n, row), sent) in some.into_iter().zip(sent) {
-                match sent {
-                    Ok(put) => {
-                        is_put[n] = put;
-                        attempts = Retry::default().start();
-                    }
-                    Err(error) if error.is_transient() => {
-                        refused = Some(error);
-                        left.push((n, row));
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-            at_once = if refused.is_none() { most.min(2 * at_once) } else { 1.max(at_once / 2) };
-            if let Some(error) = refused
-                && !attempts.again().await
+        let (mut sent, mut refused) = (FuturesUnordered::new(), None);
+        loop {
+            while refused.is_none()
+                && sent.len() < at_once
+                && let Some((n, row)) = left.pop()
             {
-                return Err(error);
+                let put = self.table.put(row, to, &self.clock, until_ms);
+                sent.push(async move { (n, row, put.await) });
+            }
+            match sent.next().await {
+                Some((n, _, Ok(put))) => {
+                    is_put[n] = put;
+                    at_once = most.min(at_once + 1);
+                    attempts = Retry::default().start();
+                }
+                Some((n, row, Err(error))) if error.is_transient() => {
+                    left.push((n, row));
+                    refused = Some(error);
+                }
+                Some((.., Err(error))) => return Err(error),
+                None => match refused.take() {
+                    None => return Ok(is_put),
+                    Some(error) if !attempts.again().await => return Err(error),
+                    Some(_) => at_once = 1.max(at_once / 2),
+                },
             }
         }
-        Ok(is_put)
     }
 
     /// Moves the checkpoint, with the rows that are removed or parked. If there are more of them than a transaction
@@ -192,13 +188,12 @@ impl Projector {
     async fn move_to(
         &self,
         work: &Work<'_>,
-        reader: &str,
         batch: &mut Batch,
         to: Checkpoint,
         others: Vec<Write>,
         ran: &mut Ran,
     ) -> Result<bool, ViewError> {
-        let now_ms = self.clock.machine_ms();
+        let (now_ms, reader) = (self.clock.machine_ms(), &*work.keys.reader);
         if others.is_empty() {
             if work.alone {
                 match self.checkpoints.advance(reader, batch.from, to).await {
@@ -224,10 +219,10 @@ impl Projector {
                 actions.push(self.table.count_parked(view, work.generation, more));
                 actions.push(self.checkpoints.leave(reader));
             }
-            let (table, shards) = (self.table.0.name(), work.view.shards);
+            let table = self.table.0.name();
             let goes_ms = is_last.then(|| self.clock.now_ms() + TOMBSTONE_MS);
             let some = some.into_iter();
-            actions.extend(some.map(|write| write.action(table, reader, to, shards, goes_ms)));
+            actions.extend(some.map(|write| write.action(table, &work.keys, to, goes_ms)));
             let token = self.clock.uuid().to_string();
             if !self.table.transact("removing or parking rows", actions, &token).await? {
                 return Ok(false);

@@ -221,7 +221,7 @@ async fn pages(client: &Client) -> usize {
 pub(crate) fn project() -> Case {
     folded(|runtime, projector, view, events| {
         let mut ran = Ran::default();
-        let run = projector.run(view, Generation(1), Duration::from_secs(600), &mut ran);
+        let run = projector.run(view, Generation::first(view), Duration::from_secs(600), &mut ran);
         runtime.block_on(run).expect("it is projected");
         assert_eq!((ran.present, ran.rows), (true, events as u64), "{ran:?}");
     })

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, LocalBoxFuture, join, join_all};
 use futures::{FutureExt, StreamExt};
-use ringfence_aws::Retry;
 use ringfence_aws::wire::Limits;
+use ringfence_aws::Retry;
 use ringfence_core::prelude::*;
 use ringfence_core::{BoundaryId, Catalogs, Lane, SequencedEvent};
 use ringfence_feed::{Checkpoint, Index, Notification, Until};
@@ -23,7 +23,7 @@ use ringfence_local::template::Template;
 use ringfence_local::workspace_root;
 use ringfence_reactors::{Delivery, Failed, Handler, InDoubt, Lanes, ReactorTable, Starts};
 use ringfence_services::topic::{Bus, Publisher, TopicEntry, Unreachable, Verdict};
-use ringfence_views::{Definition, Generation, Projector, Ran, View};
+use ringfence_views::{Definition, Projector, Ran, View};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -44,6 +44,10 @@ const EFFECT: Duration = Duration::from_millis(108);
 const LONG: Duration = Duration::from_secs(900);
 /// Events for each other part than the index.
 const EVENTS: u64 = 2_000;
+/// Rows of a view, its shards, the key ranges of the table (of a new one, or warm for 40,000 units), and the least rows a
+/// second. A range may have several shards: of 40, one has three of 16, and none more than two of 32.
+const ROWS: [(u64, u32, u64, f64); 3] =
+    [(EVENTS, 1, 4, 900.0), (5 * EVENTS, 16, 40, 4_500.0), (10 * EVENTS, 32, 40, 8_000.0)];
 /// Shards of the logs' streams.
 const SHARDS: [usize; 4] = [1, 4, 16, 48];
 /// Events of each partition.
@@ -183,30 +187,29 @@ impl View for Orders {
 }
 
 /// Measures a new view that catches up.
-fn rows() -> Measured {
+fn rows((rows, shards, ranges, least): (u64, u32, u64, f64)) -> Measured {
     paused(2).block_on(async {
-        let world = World::new().await;
-        let index = world.indexed(EVENTS).await;
+        let world = World::with(Limits { ranges, ..Limits::default() }).await;
+        let index = world.indexed(rows).await;
         let (client, _) = world.client(2);
         let projector =
             Projector::new(client, index, "views", Catalogs::default(), world.clock.clone());
-        let (view, mut ran) = (Definition::of::<Orders>(), Ran::default());
+        let (mut view, mut ran) = (Definition::of::<Orders>(), Ran::default());
+        view.shards = shards;
         let registered = projector.register(&view).await.expect("a new view");
         let (begun, before) = (Instant::now(), world.capacity.consumed("views"));
         while !ran.present {
             // The function's next run goes on after a failure.
-            let failed = projector.run(&view, Generation(1), LONG, &mut ran).await.err();
+            let failed = projector.run(&view, registered.live, LONG, &mut ran).await.err();
             assert!(failed.as_ref().is_none_or(|error| error.is_transient()), "{failed:?}");
         }
         projector.serve(&view, &registered, &ran).await.expect("a view");
         let units = world.capacity.consumed("views").write - before.write;
+        let a_second = rows as f64 / begun.elapsed().as_secs_f64();
+        assert!(a_second >= least, "{a_second} rows a second with {shards} shards");
         Measured {
-            what: "a new view that catches up, a row an event".to_owned(),
-            found: format!(
-                "{:.0} rows, {:.2} write units a row",
-                EVENTS as f64 / begun.elapsed().as_secs_f64(),
-                units / EVENTS as f64
-            ),
+            what: format!("a new view that catches up, a row an event, {shards} shards"),
+            found: format!("{a_second:.0} rows, {:.2} write units a row", units / rows as f64),
         }
     })
 }
@@ -336,9 +339,10 @@ fn contend(orders: u64, copies: u16) -> Measured {
 /// Measures all parts at once, the index for so many simulated seconds, and calls `done` with each in their order.
 pub fn all(seconds: u64, done: impl Fn(Measured)) {
     thread::scope(|scope| {
-        let parts = [rows, publish, react].map(|part| scope.spawn(part));
+        let parts = [publish, react].map(|part| scope.spawn(part));
+        let views = ROWS.map(|of| scope.spawn(move || rows(of)));
         let meetings = ORDERS.map(|(orders, copies)| scope.spawn(move || contend(orders, copies)));
-        for part in parts.into_iter().chain(meetings) {
+        for part in views.into_iter().chain(parts).chain(meetings) {
             done(part.join().expect("no simulation panics"));
         }
         // They hold their events, so only some run at once.

@@ -136,8 +136,9 @@ impl Sweep {
 impl OfDue<'_> {
     /// All rows. The shards do not wait for one another: each may have a row that is ahead.
     async fn shards(&self) -> Result<(), ViewError> {
-        let (notes, shards) = (OnceCell::new(), 0..self.due.definition.shards.unwrap_or_default());
-        let seen = try_join_all(shards.map(|shard| self.shard(shard, &notes))).await?;
+        let notes = OnceCell::new();
+        let seen =
+            try_join_all((0..self.live.shards).map(|shard| self.shard(shard, &notes))).await?;
         let seen: BTreeSet<_> = seen.into_iter().flatten().collect();
         // The row of such a note was cleared, or its time was moved.
         let notes = notes.into_inner().unwrap_or_default().into_iter();

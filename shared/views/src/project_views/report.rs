@@ -132,7 +132,7 @@ impl<'a> Report<'a> {
         self.rows += ran.rows;
         let mut figures = json!({
             "view": view.name,
-            "generation": generation.map(|generation| generation.0),
+            "generation": generation.map(|generation| generation.number),
             "outcome": outcome,
             "checkpoint": ran.checkpoint,
             "events": ran.events,

@@ -16,6 +16,7 @@ mod parked;
 mod readers;
 mod rebuilds;
 mod rounds;
+mod shards;
 mod together;
 mod unread;
 mod versions;

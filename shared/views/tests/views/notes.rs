@@ -68,6 +68,13 @@ pub(crate) fn view() -> Definition {
     Definition::of::<Notes>()
 }
 
+/// The notes in so many shards.
+pub(crate) fn spread(shards: u32) -> Definition {
+    let mut view = view();
+    view.shards = shards;
+    view
+}
+
 fn strings(rows: &[&str]) -> Vec<String> {
     rows.iter().map(|row| (*row).to_owned()).collect()
 }

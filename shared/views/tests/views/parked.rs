@@ -7,11 +7,11 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::join;
 use ringfence_aws::wire::Fault;
 use ringfence_core::Reads;
-use ringfence_views::{Content, Definition, Generation, Ran, Retried, View, ViewError, ViewRead};
+use ringfence_views::{Content, Definition, Ran, Retried, View, ViewError, ViewRead};
 use serde_json::{Value, json};
 
 use crate::notes::{Consumed, Notes, Row, catalog, noted, sized, view, wiped};
-use crate::world::{FIRST, LONG, SECOND, World, count};
+use crate::world::{FIRST, LONG, SECOND, World, count, generation};
 
 /// The notes with a mended fold, which keeps their texts short.
 struct Mended;
@@ -173,7 +173,7 @@ async fn a_rebuild_has_no_parked_rows_of_the_generation_before() {
     world.projector().rebuild(&view(), &|_| {}).await.unwrap();
     assert_eq!(world.projector().register(&view()).await.unwrap().parked, 1);
     assert_eq!(world.parked().await.len(), 1);
-    assert_eq!(world.counts(Generation(3)).await["b"], 2);
+    assert_eq!(world.counts(generation(3)).await["b"], 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,11 +7,12 @@ use futures::future::join;
 use ringfence_aws::wire::{Edit, Fault};
 use ringfence_core::{BoundaryId, Catalogs};
 use ringfence_views::{
-    LOOKS_MAX, ListPage, Listed, Order, Ran, ViewRead, WAIT_SLOTS_MAX, Wait, fold, query_views,
+    Definition, Generation, LOOKS_MAX, ListPage, Listed, Order, Ran, ViewRead, WAIT_SLOTS_MAX,
+    Wait, fold, query_views,
 };
 use tokio::time::Instant;
 
-use crate::notes::{Notes, catalog, noted, poison, view, wiped};
+use crate::notes::{Notes, catalog, noted, poison, spread, view, wiped};
 use crate::world::{FIRST, World, count, wait};
 
 #[track_caller]
@@ -71,12 +72,20 @@ async fn pages_hold_every_row_once_in_the_order_of_ids() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_can_begin_and_end_within_its_prefix_in_both_orders() {
+    for shards in [1, 3] {
+        list_within_prefixes(&spread(shards)).await;
+    }
+}
+
+async fn list_within_prefixes(view: &Definition) {
     let world = World::new(10, catalog());
     // The greatest ids there can be: nothing that begins with the prefix is left out.
     let last = format!("b{}\u{FFFF}", "\u{10FFFF}".repeat(255));
     let ids = ["a/1", "a/2", "b", "b/1", "b/10", "b/2", "b/2/x", "b/3", "bé", &last, "c"];
-    world.publish(ids.iter().map(|id| noted("n1", &[id]))).await;
-    world.run(&view(), FIRST).await.unwrap();
+    let gone = ["a/0", "a/10", "b/1/x", "b/11", "b/12", "b/20", "b/30", "b/9", "d"];
+    let all = ids.iter().chain(&gone).copied().collect::<Vec<_>>();
+    world.publish([noted("n1", &all), wiped("n1", &gone)]).await;
+    world.run(view, Generation::first(view)).await.unwrap();
     let reader = world.reader();
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     for (prefix, from, to) in [
@@ -270,11 +279,11 @@ async fn a_row_costs_half_a_unit_and_half_a_unit_to_find_it() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_waited_shows_the_event_even_if_its_row_becomes_visible_late() {
     for hidden in [false, true] {
-        let world = World::new(7, catalog());
+        let (world, view) = (World::new(7, catalog()), spread(1 + u32::from(hidden)));
         world.publish([noted("n1", &["a", "b"])]).await;
-        world.run(&view(), FIRST).await.unwrap();
+        world.run(&view, Generation::first(&view)).await.unwrap();
         let event = &world.publish([noted("n1", &["a"])]).await[0];
-        world.run(&view(), FIRST).await.unwrap();
+        world.run(&view, Generation::first(&view)).await.unwrap();
         let torn = Edit::new(move |answer| match hidden {
             true => drop(answer.as_object_mut().unwrap().remove("Item")),
             false => {

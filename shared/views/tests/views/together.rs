@@ -38,7 +38,7 @@ async fn readers(world: &World) -> Vec<String> {
 }
 
 /// How often the rows of the notes were noted, by a plain fold.
-async fn expected(world: &World) -> BTreeMap<String, u64> {
+pub(crate) async fn expected(world: &World) -> BTreeMap<String, u64> {
     let mut rows = BTreeMap::new();
     for event in world.events().await {
         Definition::of::<Notes>()
@@ -251,12 +251,12 @@ async fn an_event_that_does_not_touch_a_view_is_waited_for_without_a_write_of_th
 }
 
 /// Crashes before a request is sent, or before its answer arrives.
-struct Crash {
-    requests: AtomicUsize,
-    at: usize,
-    is_sent: bool,
+pub(crate) struct Crash {
+    pub(crate) requests: AtomicUsize,
+    pub(crate) at: usize,
+    pub(crate) is_sent: bool,
     /// A mistake in the requests that move the views which move together.
-    mutant: Option<Mutant>,
+    pub(crate) mutant: Option<Mutant>,
 }
 
 type Mutant = fn(&mut Value);

@@ -6,11 +6,11 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::join;
 use ringfence_aws::wire::Fault;
-use ringfence_views::{Definition, Generation, Retried};
+use ringfence_views::{Definition, Retried};
 
 use crate::notes::{Lenient, catalog, noted, poison, view, wiped};
 use crate::parked::{mended, retry, shown, too_large};
-use crate::world::{FIRST, World};
+use crate::world::{FIRST, World, generation};
 
 /// The view by a build that can read the poison.
 fn lenient() -> Definition {
@@ -116,5 +116,5 @@ async fn a_rebuild_parks_an_event_again_unless_an_operator_has_skipped_it() {
     assert_eq!(retry(&world, &lenient()).await, shown(0));
     projector.rebuild(&view, &|_| {}).await.unwrap();
     assert!(projector.parked_events(&view).await.unwrap().is_empty());
-    assert_eq!(world.counts(Generation(3)).await["a"], 2);
+    assert_eq!(world.counts(generation(3)).await["a"], 2);
 }

@@ -25,8 +25,13 @@ use serde_json::{Value, json};
 pub(crate) const NOW_MS: u64 = 1_719_100_800_000;
 /// Longer than anything takes.
 pub(crate) const LONG: Duration = Duration::from_secs(3_600);
-pub(crate) const FIRST: Generation = Generation(1);
-pub(crate) const SECOND: Generation = Generation(2);
+pub(crate) const FIRST: Generation = generation(1);
+pub(crate) const SECOND: Generation = generation(2);
+
+/// A generation in one shard.
+pub(crate) const fn generation(number: u64) -> Generation {
+    Generation { number, shards: 1 }
+}
 
 pub(crate) struct World {
     pub(crate) engine: Engine,
@@ -145,18 +150,21 @@ impl World {
 
     /// The rows of a generation that are not parked, as they are stored.
     pub(crate) async fn rows(&self, view: &str, of: Generation) -> BTreeMap<String, Value> {
-        let key = AttributeValue::S(format!("{view}#{of}"));
-        let query = self.client.query().table_name("views").consistent_read(true);
-        let query = query.key_condition_expression("#view = :view");
-        let query = query.expression_attribute_names("#view", "view");
-        let query = query.expression_attribute_values(":view", key);
-        let items = query.into_paginator().items().send();
-        let items: Vec<_> = items.collect::<Result<_, _>>().await.unwrap();
-        let row = |mut item: ringfence_aws::Item| {
-            let row = from_attribute("row", item.remove("row")?).unwrap();
-            Some((item["id"].as_s().unwrap().clone(), row))
-        };
-        items.into_iter().filter_map(row).collect()
+        let shard = |n| if of.shards == 1 { String::new() } else { format!("#{n}") };
+        let mut rows = BTreeMap::new();
+        for key in (0..of.shards).map(|n| format!("{view}#{of}{}", shard(n))) {
+            let query = self.client.query().table_name("views").consistent_read(true);
+            let query = query.key_condition_expression("#view = :view");
+            let query = query.expression_attribute_names("#view", "view");
+            let query = query.expression_attribute_values(":view", AttributeValue::S(key));
+            let items = query.into_paginator().items().send();
+            let items: Vec<_> = items.collect::<Result<_, _>>().await.unwrap();
+            rows.extend(items.into_iter().filter_map(|mut item: ringfence_aws::Item| {
+                let row = from_attribute("row", item.remove("row")?).unwrap();
+                Some((item["id"].as_s().unwrap().clone(), row))
+            }));
+        }
+        rows
     }
 
     /// Deletes what the store has to delete by now. Returns how many items.

@@ -321,6 +321,8 @@ async fn a_sweep_that_looks_ahead_waits_for_each_time_in_every_shard() {
 #[tokio::test(start_paused = true)]
 async fn a_sweep_ends_in_time_and_begins_no_command_in_its_last_two_seconds() {
     let mut world = World { due: Definition::of_due::<LapseInTime>(), ..World::start() };
+    // The rows were spread by a build that said another number.
+    world.due.shards = 7;
     for person in ["ada", "bob", "cid"] {
         world.initiate(person).await;
         world.wait(20_000);

@@ -61,8 +61,8 @@ async fn parked_rows_and_events_are_listed_and_folded_again_or_skipped() {
     let projector =
         Projector::new(world.client.clone(), index, VIEWS, Catalogs::default(), Clock::system());
     let view = Definition::of::<CatalogProducts>();
-    let time = std::time::Duration::from_secs(60);
-    projector.run(&view, Generation(2), time, &mut Ran::default()).await.unwrap();
+    let (time, second) = (std::time::Duration::from_secs(60), Generation { number: 2, shards: 1 });
+    projector.run(&view, second, time, &mut Ran::default()).await.unwrap();
     let shown = "1 rows shown again, 0 events folded, 0 left\n";
     assert_eq!(world.run(&retry), (0, shown.to_owned()));
 
@@ -70,7 +70,7 @@ async fn parked_rows_and_events_are_listed_and_folded_again_or_skipped() {
     unread[0].data["name"] = json!(["a\u{1b}"]);
     let event = world.append(unread).await.remove(0);
     world.index(&[&event.partition]).await;
-    projector.run(&view, Generation(2), time, &mut Ran::default()).await.unwrap();
+    projector.run(&view, second, time, &mut Ran::default()).await.unwrap();
     let cause = "the event can't be read: invalid type: sequence, expected a string";
     let line = format!("catalog-products: event productId:p3/1: {cause}\n");
     assert_eq!(world.run(&["parked", "show"]), (1, format!("{line}1 parked\n")));
