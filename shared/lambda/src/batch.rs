@@ -13,12 +13,17 @@ const COMMAND_MS_LEAST: u64 = 2_000;
 /// A record that has waited longer in its stream has the alarm StreamsBehind, in milliseconds: an hour.
 const STREAM_LATE_MS: u64 = 60 * 60_000;
 
-/// For how many milliseconds the first record of a stream's batch has waited, if that is too long.
-pub(crate) fn stream_lag_ms(payload: &Value, now_ms: u64) -> Option<u64> {
+/// For how many milliseconds the first record of a stream's batch has waited; `None` if it does not say so.
+#[must_use]
+pub fn waited_ms(payload: &Value, now_ms: u64) -> Option<u64> {
     let at = payload["Records"][0]["dynamodb"]["ApproximateCreationDateTime"].as_f64()?;
     let at = Duration::try_from_secs_f64(at).ok()?;
-    let lag = Duration::from_millis(now_ms).saturating_sub(at).as_millis();
-    u64::try_from(lag).ok().filter(|lag| *lag > STREAM_LATE_MS)
+    u64::try_from(Duration::from_millis(now_ms).saturating_sub(at).as_millis()).ok()
+}
+
+/// The same, if that is too long.
+pub(crate) fn stream_lag_ms(payload: &Value, now_ms: u64) -> Option<u64> {
+    waited_ms(payload, now_ms).filter(|lag| *lag > STREAM_LATE_MS)
 }
 
 /// Whether a command may begin now if its answer is due at `until_ms`. Both are in milliseconds since 1970.

@@ -25,7 +25,7 @@ mod start;
 
 pub use answer::http;
 pub use aws_lambda_events::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
-pub use batch::{delivered, has_time, records, sequence_number};
+pub use batch::{delivered, has_time, records, sequence_number, waited_ms};
 pub use bounded::bounded;
 pub use config::{ConfigError, VariableNames, Variables};
 #[cfg(feature = "dead-letters")]

@@ -1,6 +1,6 @@
 //! project-views: folds new events into the rows of all views, and notifies the reactors that read them.
 //!
-//! The index's stream only notifies; each run reads everything that is new
+//! The index's stream only notifies; a run reads from where the views are
 //! ([`project_views`](ringfence_views::project_views)). If a view fails, the invocation fails as a whole, so that
 //! Lambda delivers the stream's records again.
 
@@ -14,7 +14,7 @@ use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::{Clock, sdk_config};
 use ringfence_core::LogKind;
 use ringfence_feed::{Index, Until};
-use ringfence_lambda::{Call, Service, Variables, chain};
+use ringfence_lambda::{Call, Service, Variables, chain, waited_ms};
 use ringfence_log::StackLogs;
 use ringfence_views::project_views::{Folded, NAME, run_views};
 use ringfence_views::{Definition, Projector};
@@ -26,6 +26,9 @@ use crate::topic::{Bus, Topic, TopicEntry, Verdict};
 pub const NOTIFICATION_SOURCE: &str = "ringfence";
 /// The type of a notification. Its detail has the names of the reactors and ordered automations that it is for.
 pub const NOTIFICATION_TYPE: &str = "IndexGrown";
+
+/// Records that have waited for less time, in milliseconds, are new.
+const NEW_MS: u64 = 10_000;
 
 /// The function. It serves the views of the stack.
 pub struct ProjectViews {
@@ -82,7 +85,7 @@ impl Service for ProjectViews {
 
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
         let (projector, clock) = (&self.projector, &self.clock);
-        let (views, until) = (&self.views, Until::of_records(&call.payload));
+        let (views, until) = (&self.views, until(&call.payload, clock.now_ms()));
         let round = run_views(projector, views, until, call.time, clock, &call.request_id).await;
         round.line.write();
         if round.unfinished.is_empty() {
@@ -90,6 +93,15 @@ impl Service for ProjectViews {
         }
         let (error_type, error_message) = ("view-behind".to_owned(), round.unfinished.join("; "));
         Err(Diagnostic { error_type, error_message })
+    }
+}
+
+/// How far to read. After new records, as far as they show: each page brings one. Behind old ones there is more, and a
+/// run that does not come to the end says how far behind the views are.
+fn until(payload: &Value, now_ms: u64) -> Until {
+    match waited_ms(payload, now_ms) {
+        Some(..NEW_MS) => Until::of_records(payload),
+        _ => Until::Present,
     }
 }
 
@@ -106,5 +118,20 @@ async fn notify(bus: Arc<Topic>, readers: BTreeSet<&'static str>) -> Result<(), 
         Ok(verdicts) if verdicts == [Verdict::Sent] => Ok(()),
         Ok(verdicts) => Err(format!("{verdicts:?}")),
         Err(error) => Err(chain(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_new_records_say_how_far_to_read() {
+        let keys = json!({ "p": { "S": "$AppendsEpoch-0_2" }, "i": { "N": "5" } });
+        let change = json!({ "Keys": keys, "ApproximateCreationDateTime": 100.0 });
+        let payload = json!({ "Records": [{ "dynamodb": change }] });
+        let past = Until::Past(2_000_005.try_into().expect("a place"));
+        assert_eq!([109_999, 110_000].map(|ms| until(&payload, ms)), [past, Until::Present]);
+        assert_eq!(until(&json!({ "Records": [{ "dynamodb": { "Keys": keys } }] }), 0), Until::Present);
     }
 }
