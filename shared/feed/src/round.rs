@@ -35,9 +35,6 @@ const PAGES_MAX: i32 = 4;
 /// The most partitions of pages for which every indexer checks whether they are settled. Larger pages are announced in
 /// the lease: a read unit costs a fifth of a write unit.
 const CHECKED_MAX: usize = 5;
-/// The indexer of a page of more partitions took the lease, so it announces when that is settled. Of smaller ones, it
-/// may have taken none.
-const WAITED_MIN: usize = LEASE_BYTES / 32;
 /// How often it asks whether others have settled a page before it settles the page itself, and the longest pause before:
 /// some two seconds.
 const LOOKS_MAX: u32 = 20;
@@ -242,8 +239,8 @@ impl<'a> Round<'a> {
     }
 
     /// Waits until the next page may be put. If only others have put the pages that may not be settled, the lease says
-    /// when the oldest one is, if that is large. If it does not say so for some time, or this round does not have it,
-    /// checks whether that page is settled, and settles it otherwise.
+    /// when the oldest one is. If it does not say so for some time, or this round does not have it, checks whether that
+    /// page is settled, and settles it otherwise.
     async fn make_room(&mut self) -> Result<(), FeedError> {
         while let Some(group) = self.settling.ready() {
             self.settled(&group?);
@@ -255,7 +252,7 @@ impl<'a> Round<'a> {
                 continue;
             }
             let first = self.end.tail.first();
-            if first.reached.len() > WAITED_MIN
+            if first.reached.len() > CHECKED_MAX
                 && self.turn.is_taken()
                 && looks.again().await
                 && self.turn.look().await
