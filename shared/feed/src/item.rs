@@ -2,7 +2,7 @@
 //!
 //! | item | `p` | `i` | holds |
 //! |---|---|---|---|
-//! | page | `$AppendsEpoch-0_<epoch>` | offset of its first entry in the epoch | `n` offset after its last, `e` the [references](Reference); `s` the checkpoint before which all pages are settled; `sealed` on the last of an epoch |
+//! | page | `$AppendsEpoch-0_<epoch>` | offset of its first entry in the epoch | `n` offset after its last, `e` the [references](Reference); `s` the checkpoint before which all pages are settled; `leased` if its indexer had the lease; `sealed` on the last of an epoch |
 //! | progress | `$Progress-0#<partition>` | 0 | `slot` of the last indexed event, its `mark` unless the index has its body, `checkpoint` after it |
 //! | lease | `$Lease-0` | 0 | `owner` and `until` while an indexer has it; the `end` of the page that the last one has put, and its `s`; `settled`, the ends of later pages that are settled |
 //!
@@ -41,6 +41,7 @@ const N: &str = "n";
 const SLOT: &str = "slot";
 const MARK: &str = "mark";
 const ENTRIES: &str = "e";
+const LEASED: &str = "leased";
 const SEALED: &str = "sealed";
 const EPOCHS: &str = "$AppendsEpoch-0_";
 const PROGRESS: &str = "$Progress-0#";
@@ -69,6 +70,8 @@ pub(crate) struct Page {
     pub(crate) entries: Vec<Reference>,
     /// All pages before this place are settled. It is in the same epoch.
     pub(crate) settled: Checkpoint,
+    /// Whether its indexer had the lease, so the lease will list it.
+    pub(crate) leased: bool,
     /// Whether it is the last of its epoch.
     pub(crate) sealed: bool,
 }
@@ -204,7 +207,8 @@ impl Page {
 
     pub(crate) fn of(epoch: u64, mut item: Item) -> Result<Self, FeedError> {
         let (i, n) = (whole(&item, I)?, whole(&item, N)?);
-        let sealed = item.get(SEALED).is_some_and(|sealed| sealed.as_bool() == Ok(&true));
+        let [leased, sealed] =
+            [LEASED, SEALED].map(|is| item.get(is).is_some_and(|is| is.as_bool() == Ok(&true)));
         let Some(AttributeValue::L(entries)) = item.remove(ENTRIES) else {
             return Err(malformed(&item, ENTRIES));
         };
@@ -214,7 +218,7 @@ impl Page {
         }
         let entries = entries.into_iter().map(Reference::of_attribute).collect::<Option<_>>();
         let entries: Vec<_> = entries.ok_or_else(|| malformed(&item, "an entry names no event"))?;
-        let page = Self { epoch, i, entries, settled, sealed };
+        let page = Self { epoch, i, entries, settled, leased, sealed };
         if page.n() == n && !page.entries.is_empty() {
             Ok(page)
         } else {
@@ -226,8 +230,9 @@ impl Page {
         let mut item = key(epoch_id(self.epoch), self.i);
         item.insert(N.to_owned(), number(self.n()));
         item.insert(S.to_owned(), number(self.settled));
-        if self.sealed {
-            item.insert(SEALED.to_owned(), AttributeValue::Bool(true));
+        let marks = [(LEASED, self.leased), (SEALED, self.sealed)];
+        for (name, _) in marks.into_iter().filter(|(_, is)| *is) {
+            item.insert(name.to_owned(), AttributeValue::Bool(true));
         }
         let entries = self.entries.iter().map(Reference::attribute);
         item.insert(ENTRIES.to_owned(), AttributeValue::L(entries.collect()));

@@ -50,6 +50,7 @@ impl Page {
         queues: &BTreeMap<Partition, Queue>,
         tail: &Tail,
         room: Room,
+        leased: bool,
     ) -> Option<Self> {
         let ((epoch, i), settled) = (tail.end().place(), tail.settled());
         // An epoch that is over the limit, because that was lowered, is sealed by the next entry.
@@ -73,7 +74,7 @@ impl Page {
             fronts.extend(next(partition, n + 1));
         }
         let sealed = entries.len() as u64 == left;
-        (!entries.is_empty()).then_some(Self { epoch, i, entries, settled, sealed })
+        (!entries.is_empty()).then_some(Self { epoch, i, entries, settled, leased, sealed })
     }
 
     /// Puts it, unless a page is there. A refusal returns that page, which costs no read.

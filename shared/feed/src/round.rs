@@ -239,8 +239,8 @@ impl<'a> Round<'a> {
     }
 
     /// Waits until the next page may be put. If only others have put the pages that may not be settled, the lease says
-    /// when the oldest one is. If it does not say so for some time, or this round does not have it, checks whether that
-    /// page is settled, and settles it otherwise.
+    /// when the oldest one is. If it does not say so for some time, or this round or that page's did not have it, checks
+    /// whether that page is settled, and settles it otherwise.
     async fn make_room(&mut self) -> Result<(), FeedError> {
         while let Some(group) = self.settling.ready() {
             self.settled(&group?);
@@ -252,7 +252,7 @@ impl<'a> Round<'a> {
                 continue;
             }
             let first = self.end.tail.first();
-            if first.reached.len() > CHECKED_MAX
+            if self.end.tail.is_announced(CHECKED_MAX)
                 && self.turn.is_taken()
                 && looks.again().await
                 && self.turn.look().await
@@ -306,7 +306,8 @@ impl<'a> Round<'a> {
             }
             self.make_room().await?;
             let room = Room { epoch_entries: epoch_entries.get(), entries_max: self.entries_max };
-            let Some(page) = Page::cut(&self.backlog.queues, &self.end.tail, room) else {
+            let leased = self.turn.is_taken();
+            let Some(page) = Page::cut(&self.backlog.queues, &self.end.tail, room, leased) else {
                 return Ok(false);
             };
             self.turn.keep().await;

@@ -21,6 +21,7 @@ struct Unsettled {
     place: Checkpoint,
     end: Checkpoint,
     reached: Arc<Reached>,
+    leased: bool,
     /// It is settled, but an earlier one may not be.
     is_settled: bool,
 }
@@ -49,6 +50,11 @@ impl Tail {
     pub(crate) fn is_full(&self) -> bool {
         let begins_epoch = self.end.place().1 == 0;
         self.pages.len() >= usize::from(UNSETTLED_MAX) || begins_epoch && !self.pages.is_empty()
+    }
+
+    /// Whether the lease will list the oldest page: it has more than so many partitions, and its indexer had the lease.
+    pub(crate) fn is_announced(&self, partitions: usize) -> bool {
+        self.pages.front().is_some_and(|page| page.leased && page.reached.len() > partitions)
     }
 
     /// The oldest page that may not be settled.
@@ -94,8 +100,14 @@ impl Tail {
     pub(crate) fn push(&mut self, page: &Page) -> Result<Arc<Reached>, FeedError> {
         let (place, end) = (page.start()?, page.end()?);
         let reached = Arc::new(page.progress()?);
-        let is_settled = false;
-        self.pages.push_back(Unsettled { place, end, reached: reached.clone(), is_settled });
+        let (leased, is_settled) = (page.leased, false);
+        self.pages.push_back(Unsettled {
+            place,
+            end,
+            reached: reached.clone(),
+            leased,
+            is_settled,
+        });
         self.end = end;
         Ok(reached)
     }
