@@ -92,8 +92,12 @@ impl<'a> Group<'a> {
     pub(crate) async fn run(&mut self, ran: &mut Ran) -> Result<(), ViewError> {
         let mut attempts = Retry::default().start();
         let until = replace(&mut self.until, Until::Present);
+        if self.projector.warm.has_read(until) {
+            ran.present = true;
+            return Ok(());
+        }
         loop {
-            let was = self.place();
+            let was = self.found.clone();
             self.find().await?;
             ran.checkpoint = Some(self.found.checkpoint);
             let is_present = match self.follow(until, ran).await {
@@ -112,7 +116,7 @@ impl<'a> Group<'a> {
                 return Ok(());
             }
             // Others have changed the item. If not, a condition does not hold that should.
-            if was != self.place() {
+            if was != self.found {
                 attempts = Retry::default().start();
             } else if !attempts.again().await {
                 let at = Some(self.found.checkpoint);
@@ -120,10 +124,6 @@ impl<'a> Group<'a> {
                 return Err(FeedError::Moved { reader, expected: at, found: at }.into());
             }
         }
-    }
-
-    fn place(&self) -> (Checkpoint, BTreeSet<String>) {
-        (self.found.checkpoint, self.found.readers.clone())
     }
 
     /// Remembers the readers that move together, if all do.

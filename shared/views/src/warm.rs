@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use ringfence_aws::Clock;
-use ringfence_feed::{Checkpoint, Checkpoints, FeedError, Together};
+use ringfence_feed::{Checkpoint, Checkpoints, FeedError, Together, Until};
 
 use crate::row::PUT_MS_MAX;
 
@@ -55,6 +55,14 @@ impl Own {
 impl Warm {
     fn with<T>(&self, of: impl FnOnce(&mut Memory) -> T) -> T {
         of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether the last run has read all that a notification asks for. A run that ends well ends between two pages.
+    pub(crate) fn has_read(&self, until: Until) -> bool {
+        self.with(|memory| match (until, &memory.group) {
+            (Until::Past(page), Some((found, _))) => page < found.checkpoint,
+            _ => false,
+        })
     }
 
     /// What the last run has left. It is forgotten until a run that ends well leaves it again.

@@ -63,13 +63,14 @@ fn counted(world: &World, table: &str) -> (Backend, Arc<[AtomicU64; 2]>) {
     (engine, pages)
 }
 
-/// As many indexers as the logs have shards, and the sum of their units.
+/// As many indexers as the logs have shards.
 fn indexers(world: &World, backend: &Backend, table: &str, shards: u64) -> Vec<Indexer> {
     let wire = Wire::default();
     wire.direct(Arc::new(Line(Mutex::new(Random::new(&[shards])))));
     (0..shards).map(|_| world.indexer(wire.client_of(backend.clone()), table)).collect()
 }
 
+/// The units that they have used together, to read and to write.
 fn used(indexers: &[Indexer]) -> (f64, f64) {
     let totals = indexers.iter().map(|indexer| indexer.meter().snapshot().total());
     totals.fold((0.0, 0.0), |(read, write), it| (read + it.read, write + it.write))
@@ -193,34 +194,28 @@ fn indexers_of_lone_events_take_no_lease() {
         let (engine, pages) = counted(&world, table);
         let indexers = indexers(&world, &engine, table, SHARDS);
         let shard = async |(indexer, shard): (&Indexer, u64)| {
-            let mut random = Random::new(&[shard]);
-            let (began, mut at, mut due) = (world.clock.now_ms(), 0.0, 0);
-            let mut times = (0..EACH).map(|_| {
-                let unit = (1 + random.below(1_000)) as f64 / 1_001.0;
-                at -= unit.ln() * (SHARDS * 86_400) as f64 / 1_000.0;
-                began + at as u64
+            let [mut gaps, mut pauses] = [0, 1].map(|of| Random::new(&[shard, of]));
+            let (began, mut at) = (world.clock.now_ms(), 0.0);
+            let times = (0..EACH).map(|n| {
+                let unit = (1 + gaps.below(1_000)) as f64 / 1_001.0;
+                at -= unit.ln() * (SHARDS * 86_400) as f64 / 1_000_000.0;
+                (n, Duration::from_secs_f64(at))
             });
-            let mut times = times.by_ref().collect::<Vec<_>>().into_iter().peekable();
-            let mut batches = 0;
+            let (mut times, mut batches) = (times.peekable(), 0);
             while times.peek().is_some() {
-                let mut batch = Vec::new();
-                while times.next_if(|at| *at <= world.clock.now_ms()).is_some() {
-                    batch.push(notification(image, shard, due));
-                    due += 1;
-                }
-                if !batch.is_empty() {
-                    batches += 1;
-                    let outcomes = indexer.index(batch, Retry::default()).await;
-                    assert!(outcomes.values().all(Result::is_ok), "{outcomes:?}");
-                }
-                tokio::time::sleep(Duration::from_millis(50 + random.below(100))).await;
+                let now = Duration::from_millis(world.clock.now_ms() - began);
+                let batch = std::iter::from_fn(|| times.next_if(|(_, at)| *at <= now));
+                let batch: Vec<_> = batch.map(|(n, _)| notification(image, shard, n)).collect();
+                batches += u64::from(!batch.is_empty());
+                let outcomes = indexer.index(batch, Retry::default()).await;
+                assert!(outcomes.values().all(Result::is_ok), "{outcomes:?}");
+                tokio::time::sleep(Duration::from_millis(50 + pauses.below(100))).await;
             }
             batches
         };
         let batches: u64 = join_all(indexers.iter().zip(0..).map(shard)).await.iter().sum();
         let (events, (read, write)) = ((SHARDS * EACH) as f64, used(&indexers));
         let [put, second] = [0, 1].map(|n| pages[n].load(Ordering::Relaxed));
-        println!("{batches} {put} {second} {} {}", read / events, write / events);
         // Each event has its progress, and each batch its page.
         assert_eq!(write, events + (put + second) as f64);
         assert!(put == batches && second * 7 <= put, "{second} of {put}");

@@ -68,7 +68,7 @@ impl Bus {
         world: &World,
         views: &[Definition],
     ) -> Value {
-        let round = world.round(&projector, views).await;
+        let round = world.round(projector, views).await;
         self.sent.lock().unwrap().append(&mut self.later.lock().unwrap());
         assert_eq!(round.unfinished, [""; 0]);
         round.line.json
