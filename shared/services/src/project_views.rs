@@ -132,6 +132,9 @@ mod tests {
         let payload = json!({ "Records": [{ "dynamodb": change }] });
         let past = Until::Past(2_000_005.try_into().expect("a place"));
         assert_eq!([109_999, 110_000].map(|ms| until(&payload, ms)), [past, Until::Present]);
-        assert_eq!(until(&json!({ "Records": [{ "dynamodb": { "Keys": keys } }] }), 0), Until::Present);
+        assert_eq!(
+            until(&json!({ "Records": [{ "dynamodb": { "Keys": keys } }] }), 0),
+            Until::Present
+        );
     }
 }

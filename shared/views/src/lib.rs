@@ -37,6 +37,7 @@ pub mod kit;
 mod lanes;
 mod layout;
 mod list;
+mod members;
 mod parked;
 mod project;
 pub mod project_views;

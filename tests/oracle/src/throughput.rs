@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, LocalBoxFuture, join, join_all};
 use futures::{FutureExt, StreamExt};
-use ringfence_aws::wire::Limits;
 use ringfence_aws::Retry;
+use ringfence_aws::wire::Limits;
 use ringfence_core::prelude::*;
 use ringfence_core::{BoundaryId, Catalogs, Lane, SequencedEvent};
 use ringfence_feed::{Checkpoint, Index, Notification, Until};
