@@ -26,6 +26,7 @@ fn is_throttled(error: &Error) -> bool {
         || matches!(error.downcast_ref(), Some(AggregateError::Store(store)) if throttled(store))
         || matches!(error.downcast_ref(), Some(DocumentError::Store(store)) if throttled(store))
         || matches!(error.downcast_ref(), Some(IndexError::Feed(index)) if is_throttled_index(index))
+        || error.downcast_ref().is_some_and(is_throttled_index)
 }
 
 fn is_throttled_index(error: &FeedError) -> bool {
@@ -54,11 +55,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_import_waits_for_a_busy_table_and_for_nothing_else() {
         let throttled = || StoreError::Throttled { attempts: 8 };
-        let busy: [fn(StoreError) -> Error; 4] = [
+        let busy: [fn(StoreError) -> Error; 5] = [
             |store| LogError::from(store).into(),
             |store| AggregateError::from(store).into(),
             |store| DocumentError::from(store).into(),
             |store| IndexError::Feed(Arc::new(of_index(&store))).into(),
+            |store| of_index(&store).into(),
         ];
         for of_log in busy {
             let tries = std::cell::Cell::new(0);

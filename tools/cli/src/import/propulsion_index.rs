@@ -220,7 +220,8 @@ impl Moving<'_> {
             let next = match reached.get(&stream) {
                 Some(next) => *next,
                 None => {
-                    let last = self.index.last_of(&stream.partition()).await?;
+                    let last = async || Ok(self.index.last_of(&stream.partition()).await?);
+                    let last = paced(last).await?;
                     last.map_or(0, |(slot, _)| slot + 1)
                 }
             };
