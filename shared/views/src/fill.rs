@@ -10,7 +10,7 @@ use futures::stream::StreamExt;
 use ringfence_feed::{Checkpoint, FeedError, Reference, Until};
 
 use crate::batch::{ROWS_MAX, Touched};
-use crate::fold::Folding;
+use crate::fold::{Folding, Kept};
 use crate::keys::hash;
 use crate::project::{Projector, Ran, Work};
 use crate::row::{Becomes, Write};
@@ -32,9 +32,13 @@ const REPORT_EVENTS: u64 = 1_000;
 struct Share {
     from: u64,
     until: u64,
-    rows: BTreeMap<String, Folding>,
-    /// Events that are folded since the rows were measured.
-    folded: usize,
+    rows: BTreeMap<Box<str>, Kept>,
+    /// The memory for them, in bytes, about.
+    held: usize,
+}
+
+fn held(id: &str, row: &Kept) -> usize {
+    ROW_BYTES + id.len() + row.held()
 }
 
 impl Share {
@@ -43,23 +47,29 @@ impl Share {
     }
 
     fn fold(&mut self, work: &Work<'_>, touched: &Touched, bytes_max: usize) {
-        for id in touched.rows().iter().filter(|id| self.holds(id)).cloned().collect::<Vec<_>>() {
-            let row = self.rows.remove(&id).unwrap_or_else(|| Folding::of(None));
-            let row = touched.fold(work.view, &id, row);
+        for id in touched.rows() {
+            if !self.holds(id) {
+                continue;
+            }
+            let row = match self.rows.remove(&**id) {
+                Some(row) => {
+                    self.held -= held(id, &row);
+                    row.into()
+                }
+                None => Folding::of(None),
+            };
+            let row = touched.fold(work.view, id, row);
             if !row.is_gone() {
-                self.rows.insert(id, row);
+                let row = row.into();
+                self.held += held(id, &row);
+                self.rows.insert(id.as_str().into(), row);
             }
         }
-        self.folded += 1;
-        // Each row is measured once for each event on average, or less often.
-        if self.folded > self.rows.len() / 2 {
-            self.folded = 0;
-            let held = self.rows.iter().map(|(id, row)| ROW_BYTES + id.len() + row.held());
-            if held.sum::<usize>() > bytes_max && self.until - self.from > 1 {
-                self.until = self.from.midpoint(self.until);
-                let (from, until) = (self.from, self.until);
-                self.rows.retain(|id, _| (from..until).contains(&u64::from(hash(id))));
-            }
+        while self.held > bytes_max && self.until - self.from > 1 {
+            self.until = self.from.midpoint(self.until);
+            let (from, until) = (self.from, self.until);
+            self.rows.retain(|id, _| (from..until).contains(&u64::from(hash(id))));
+            self.held = self.rows.iter().map(|(id, row)| held(id, row)).sum();
         }
     }
 }
@@ -73,7 +83,7 @@ impl Projector {
         let mut from = 0;
         while from < u64::from(u32::MAX) + 1 {
             let until = u64::from(u32::MAX) + 1;
-            let mut share = Share { from, until, rows: BTreeMap::new(), folded: 0 };
+            let mut share = Share { from, until, rows: BTreeMap::new(), held: 0 };
             let unread = self.fold_share(work, &mut share, to, bytes_max, &mut ran).await?;
             if from == 0 && !self.park_all(work, unread).await? {
                 return Ok(false);
@@ -150,13 +160,13 @@ impl Projector {
     async fn put_all(
         &self,
         work: &Work<'_>,
-        rows: BTreeMap<String, Folding>,
+        rows: BTreeMap<Box<str>, Kept>,
         to: Checkpoint,
     ) -> Result<bool, ViewError> {
         let (table, keys) = (self.table.0.name(), &work.keys);
         let mut writes = rows.into_iter().map(|(id, row)| Write {
-            becomes: row.end(&id),
-            id,
+            becomes: Folding::from(row).end(&id),
+            id: id.into(),
             was: None,
             retried: None,
         });
@@ -237,7 +247,7 @@ mod tests {
         let (mut from, mut shares, mut seen) = (0, 0, BTreeSet::new());
         while from <= u64::from(u32::MAX) {
             let until = u64::from(u32::MAX) + 1;
-            let mut share = Share { from, until, rows: BTreeMap::new(), folded: 0 };
+            let mut share = Share { from, until, rows: BTreeMap::new(), held: 0 };
             for n in 0..600 {
                 let name_id = format!("row{}", n % 200);
                 let event = sequenced(n, 0, Counted { name_id }.into());
@@ -248,7 +258,9 @@ mod tests {
             }
             for (id, row) in share.rows {
                 assert!(seen.insert(id.clone()), "{id} is in two shares");
-                let Becomes::Row(row) = row.end(&id) else { panic!("{id} is a row") };
+                let Becomes::Row(row) = Folding::from(row).end(&id) else {
+                    panic!("{id} is a row")
+                };
                 assert_eq!(row.as_n().map(String::as_str), Ok("3"), "{id}");
             }
             (from, shares) = (share.until, shares + 1);

@@ -69,30 +69,31 @@ fn shards(generation: u64) -> String {
     format!("shards#{generation}")
 }
 
+fn malformed(view: &str) -> ViewError {
+    ViewError::Item { view: partition(view), id: REGISTRY.to_owned() }
+}
+
 /// A number of the item.
 fn whole(view: &str, item: &Item, name: &str) -> Result<Option<u64>, ViewError> {
-    let wrong = || ViewError::Item { view: partition(view), id: REGISTRY.to_owned() };
     let number = |value: &AttributeValue| value.as_n().ok()?.parse().ok();
-    item.get(name).map(|value| number(value).ok_or_else(wrong)).transpose()
+    item.get(name).map(|value| number(value).ok_or_else(|| malformed(view))).transpose()
 }
 
 /// The generation of this number.
 fn generation(view: &str, item: &Item, number: u64) -> Result<Generation, ViewError> {
     let shards = whole(view, item, &shards(number))?.unwrap_or(1);
-    let wrong = |_| ViewError::Item { view: partition(view), id: REGISTRY.to_owned() };
-    let shards: NonZeroU32 = u32::try_from(shards).and_then(NonZeroU32::try_from).map_err(wrong)?;
-    Ok(Generation { number, shards: shards.get() })
+    let shards = u32::try_from(shards).ok().and_then(NonZeroU32::new);
+    Ok(Generation { number, shards: shards.ok_or_else(|| malformed(view))?.get() })
 }
 
 fn decode(view: &str, item: &Item) -> Result<Registered, ViewError> {
-    let wrong = || ViewError::Item { view: partition(view), id: REGISTRY.to_owned() };
     let number = |name: &str| whole(view, item, name);
     let generation =
         |name: &str| number(name)?.map(|number| generation(view, item, number)).transpose();
-    let live = generation(LIVE)?.ok_or_else(wrong)?;
+    let live = generation(LIVE)?.ok_or_else(|| malformed(view))?;
     let checkpoint = |name: &str| {
         let checkpoint = number(name)?.map(|number| Checkpoint::try_from(number.cast_signed()));
-        checkpoint.transpose().map_err(|_| wrong())
+        checkpoint.transpose().map_err(|_| malformed(view))
     };
     Ok(Registered {
         live,

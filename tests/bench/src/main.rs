@@ -7,6 +7,7 @@ extern crate ringfence_core as ringfence; // the derive macros use this name
 mod bare;
 mod commands;
 mod instructions;
+mod large;
 mod measure;
 mod reactions;
 mod store;
@@ -58,11 +59,17 @@ fn main() -> ExitCode {
         under_count(case, side);
         return ExitCode::SUCCESS;
     }
+    if let ["large", events] = arguments[..]
+        && let Ok(events) = events.parse()
+    {
+        large::rebuild(events);
+        return ExitCode::SUCCESS;
+    }
     if let Some(part) =
         arguments.iter().find(|part| !CASES.iter().any(|(n, _)| n.starts_with(**part)))
     {
         eprintln!(
-            "no case begins with {part:?}\nusage: cargo bench-all [the beginnings of cases' names]"
+            "no case begins with {part:?}\nusage: cargo bench-all [the beginnings of cases' names]\n       cargo bench-all large <the events of a rebuild>"
         );
         CASES.iter().for_each(|(name, _)| eprintln!("  {name}"));
         return ExitCode::FAILURE;

@@ -114,7 +114,7 @@ fn spread(mut times: Vec<f64>) -> Spread {
     Spread { median: times[times.len() / 2], min: times[0], max: times[times.len() - 1] }
 }
 
-fn thread_time() -> Duration {
+pub(crate) fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).expect("it counts from zero")
 }

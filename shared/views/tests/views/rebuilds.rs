@@ -92,7 +92,7 @@ async fn a_rebuild_is_not_served_while_old_rows_show_a_later_event() {
     world.publish([noted("n1", &["a"])]).await;
     world.run(&view(), FIRST).await.unwrap();
     // When the rebuild has reached the present, it looks late how far the served generation is.
-    world.wire.inject("GetItem", 6, Fault::Delay(Duration::from_secs(10)));
+    world.wire.inject("GetItem", 7, Fault::Delay(Duration::from_secs(10)));
     let steps = Mutex::new(Vec::new());
     let report = |step| steps.lock().unwrap().push(step);
     let (projector, view) = (world.projector(), view());
