@@ -161,7 +161,7 @@ impl ViewTable {
         strong: bool,
     ) -> Result<(Vec<Shown>, Option<String>), ViewError> {
         // Of several shards each has few of the next rows.
-        let share = u32::from(page.limit) / keys.shards().len() as u32;
+        let share = u32::from(page.limit) / keys.shards().end;
         let limit = page.limit.min((2 * share + 4).try_into().unwrap_or(u16::MAX));
         let (rows, is_over) = (VecDeque::new(), false);
         let first = Shard { key: String::new(), rows, after: page.after.clone(), is_over, limit };

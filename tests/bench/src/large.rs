@@ -71,8 +71,9 @@ impl Large {
             true if end == 0 => Vec::new(),
             true => vec![i.min(end - 1) / PAGE * PAGE],
             false => {
-                let most = request["Limit"].as_u64().unwrap_or(PAGES).min(PAGES) as usize;
-                (i.next_multiple_of(PAGE)..end).step_by(PAGE as usize).take(most).collect()
+                let most = request["Limit"].as_u64().unwrap_or(PAGES).min(PAGES);
+                let begins = (0..most).map(|n| i.next_multiple_of(PAGE) + n * PAGE);
+                begins.filter(|begin| *begin < end).collect()
             }
         };
         let pages: Vec<_> = begins.into_iter().map(|i| self.page(epoch, i)).collect();

@@ -220,7 +220,7 @@ async fn a_view_is_served_and_written_on_while_it_is_rebuilt() {
         };
         let rebuild = async {
             tokio::time::sleep(Duration::from_millis(30)).await;
-            let view = spread(1 + 2 * (seed as u32 % 2));
+            let view = spread(1 + 2 * (seed % 2) as u32);
             while world.projector().rebuild(&view, &|_| {}).await.is_err() {}
             done.store(true, Ordering::Relaxed);
         };
