@@ -189,7 +189,6 @@ impl ViewTable {
                 return Ok((found, place));
             }
             let wait = shards.iter_mut().filter(|it| it.rows.is_empty() && !it.is_over);
-            let wait = wait.filter(|it| it.after == place);
             is_cut =
                 try_join_all(wait.map(|it| it.read(self, page, strong))).await?.contains(&true);
         }

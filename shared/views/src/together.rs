@@ -159,13 +159,7 @@ impl<'a> Group<'a> {
                 None => self.leave(&reader).await?,
             }
         }
-        // A rebuild may have deleted the rows of its old generation before this run put some of them.
-        for (reader, Member { view, generation, ran, .. }) in replace(&mut self.members, members) {
-            let Projector { checkpoints, table, .. } = self.projector;
-            if ran.rows > 0 && checkpoints.load(&reader).await? == Some(retired()) {
-                while table.delete_some(&Keys::of(view, generation)).await? > 0 {}
-            }
-        }
+        self.members = members;
         let is_member =
             |view: &Definition| self.members.values().any(|it| it.view.name == view.name);
         self.views

@@ -2,7 +2,8 @@
 //!
 //! It is a hint. A run that goes on from it is as a run that has read this long ago and has stood still since then: each
 //! put, each transaction and the move of the views that go together have conditions, which refuse it if others have gone
-//! on. Then it reads again. A put of a row also needs that the view's own checkpoint was read not many hours ago.
+//! on. Then it reads again. It reads a view's own checkpoint again after a minute: only that says whether the generation
+//! is still served, and a row that is put later stays until the next rebuild.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,8 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use ringfence_aws::Clock;
 use ringfence_feed::{Checkpoint, Checkpoints, FeedError, Together, Until};
 
-use crate::row::PUT_MS_MAX;
-
+/// For how many milliseconds an own checkpoint is known.
+const KNOWN_MS_MAX: u64 = 60_000;
 /// At most so many milliseconds pass between two lines with metrics while all is well.
 const MEASURED_MS_MAX: u64 = 5 * 60_000;
 
@@ -37,7 +38,7 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// The own checkpoint of a reader: the one that is known, as long as there is time to put rows.
+    /// The own checkpoint of a reader: the one that is known, for a minute.
     pub(crate) async fn of(
         reader: &str,
         known: Option<Self>,
@@ -46,7 +47,7 @@ impl Own {
     ) -> Result<Self, FeedError> {
         let from_ms = clock.machine_ms();
         match known {
-            Some(own) if from_ms < own.from_ms + PUT_MS_MAX / 2 => Ok(own),
+            Some(own) if from_ms < own.from_ms + KNOWN_MS_MAX => Ok(own),
             _ => Ok(Self { checkpoint: checkpoints.load(reader).await?, from_ms }),
         }
     }

@@ -1,10 +1,7 @@
 //! The work after an append: events are published, indexed, replayed, folded into views.
 
-use std::rc::Rc;
 use std::time::Duration;
 
-use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use futures::TryStreamExt;
 use ordering::views::orders::Orders;
 use ordering::{CustomerId, OrderId, OrderPlaced};
@@ -163,8 +160,7 @@ pub(crate) fn index_events() -> Case {
 pub(crate) fn replay() -> Case {
     let runtime = runtime();
     let (store, events) = indexed(&runtime);
-    let (client, by_hand) = (store.client(), Rc::clone(&runtime));
-    let reader = Index::new(client, INDEX, [log(&store).into()]);
+    let reader = Index::new(store.client(), INDEX, [log(&store).into()]);
     let ours = Side::on(&store, move || {
         let count = async |read, entry| {
             std::hint::black_box(entry);
@@ -174,47 +170,7 @@ pub(crate) fn replay() -> Case {
             async { reader.read(Checkpoint::START, Until::Present).try_fold(0, count).await };
         assert_eq!(runtime.block_on(read).expect("the feed"), events);
     });
-    let (store, events) = indexed(&by_hand);
-    let client = store.client();
-    let bare = Side::on(&store, move || {
-        assert_eq!(by_hand.block_on(pages(&client)), events);
-    });
-    Case { sides: vec![(OURS, ours), (BARE, bare)], unit: "event", units: events }
-}
-
-/// A page of the index.
-#[derive(Deserialize)]
-struct Page {
-    e: Vec<Stored>,
-}
-
-/// Reads the pages of the first epoch by hand, one answer after the other. Returns the number of events.
-async fn pages(client: &Client) -> usize {
-    let (mut events, mut start) = (0, None);
-    loop {
-        let answer = client
-            .query()
-            .table_name(INDEX)
-            .key_condition_expression("#p = :p")
-            .expression_attribute_names("#p", "p")
-            .expression_attribute_values(":p", AttributeValue::S("$AppendsEpoch-0_0".to_owned()))
-            .set_exclusive_start_key(start)
-            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-            .send()
-            .await
-            .expect("an answer");
-        for page in answer.items.unwrap_or_default() {
-            let Page { e } = serde_dynamo::from_item(page).expect("a page");
-            for event in e {
-                std::hint::black_box(event);
-                events += 1;
-            }
-        }
-        start = answer.last_evaluated_key;
-        if start.is_none() {
-            return events;
-        }
-    }
+    Case { sides: vec![(OURS, ours)], unit: "event", units: events }
 }
 
 /// The view `orders` from the first event to the present: every event makes a row.

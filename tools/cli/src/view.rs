@@ -133,5 +133,5 @@ pub(crate) async fn rebuild(arguments: &Arguments, lists: &Lists) -> Result<Exit
 }
 
 serialize_as!(Rebuilt, |Rebuilt { view, live, is_new, parked }| json!({
-    "view": view, "live": live.number, "rebuilt": is_new, "parked": parked,
+    "view": view, "live": live.to_string(), "rebuilt": is_new, "parked": parked,
 }));

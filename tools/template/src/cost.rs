@@ -220,7 +220,7 @@ impl Facts {
             ),
             item(
                 "index",
-                Counted,
+                Modelled,
                 commands * (WRITE.of(INDEX_EVENT) + READ.of(INDEX_EVENT))
                     + pages
                         * (WRITE.of(INDEX_WRITE_PAGE.max(of_shard * INDEX_WRITE_ENTRY))
@@ -239,7 +239,7 @@ impl Facts {
             ),
             item(
                 "views",
-                Counted,
+                Modelled,
                 runs * (READ.of(view_reads) + WRITE.of(view_writes))
                     + commands * views * READ.of(BODY_READ)
                     + commands * touched * (READ.of(ROW_READ) + WRITE.of(ROW_WRITE)),

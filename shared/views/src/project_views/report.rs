@@ -244,7 +244,8 @@ impl<'a> Report<'a> {
             json["unnotified"] = cause.into();
         }
         let is_well = level == Level::INFO && !self.went_alone;
-        let measures = self.projector.warm.is_to_be_measured(self.now_ms, is_well);
+        let has_figures = self.lag.is_some() || self.parked.is_some();
+        let measures = has_figures && self.projector.warm.is_to_be_measured(self.now_ms, is_well);
         let lag = self.lag.filter(|_| measures).map(|(ms, view)| {
             if ms > 0 {
                 json["furthest_behind"] = view.into();

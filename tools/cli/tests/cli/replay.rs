@@ -136,7 +136,7 @@ async fn a_view_is_rebuilt_beside_the_live_one() {
     let rebuilt = world.json(&rebuild);
     assert_eq!(
         rebuilt,
-        (0, json!({ "view": "product-demand", "live": 3, "rebuilt": true, "parked": 0 }))
+        (0, json!({ "view": "product-demand", "live": "3", "rebuilt": true, "parked": 0 }))
     );
 
     let row = async |generation: &str| {
@@ -174,7 +174,7 @@ async fn finishing_an_earlier_rebuild_is_not_reported_as_a_rebuild() {
     let (status, said) = world.run(&rebuild);
     assert!(status == 0 && said.contains("to build the view, run this again"), "{said}");
     broken_off().await;
-    let ended = json!({ "view": "product-demand", "live": 2, "rebuilt": false, "parked": 0 });
+    let ended = json!({ "view": "product-demand", "live": "2", "rebuilt": false, "parked": 0 });
     assert_eq!(world.json(&rebuild), (0, ended));
     assert_eq!(world.run(&rebuild).1, "product-demand: generation 3 is served\n");
 }
@@ -202,7 +202,7 @@ async fn a_rebuild_can_begin_again() {
     let from_start = world.json(&[&rebuild[..], &["--from-start"]].concat());
     assert_eq!(
         from_start,
-        (0, json!({ "view": "product-demand", "live": 5, "rebuilt": true, "parked": 0 }))
+        (0, json!({ "view": "product-demand", "live": "5", "rebuilt": true, "parked": 0 }))
     );
     let rows = world.client.query().table_name(VIEWS).key_condition_expression("#view = :view");
     let rows = async |generation: &str| {
