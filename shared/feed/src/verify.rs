@@ -125,7 +125,7 @@ pub enum VerifyError {
     Log(#[from] StreamError),
 }
 
-/// What was seen of the partitions that have entries. A tree takes less than a table of hashes, which is half empty after
+/// What was seen of the partitions that have entries. A tree takes less memory than a hash table, which is half empty after
 /// it has grown.
 type Sums = BTreeMap<Name, Sum>;
 
@@ -145,7 +145,7 @@ struct Sum {
     indexed: u64,
     /// Events of the table, up to the last entry.
     stored: u64,
-    /// The sum of the hashes of the entries, less the sum of those of the events.
+    /// The sum of the hashes of the entries, minus that of the events.
     hash: u64,
 }
 

@@ -66,7 +66,7 @@ async fn crashed(at: usize, is_sent: bool, [before, after]: [u32; 2]) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rebuild_with_other_shards_that_crashes_at_any_request_has_the_rows_of_a_serial_fold() {
+async fn a_rebuild_with_other_shards_that_crashes_has_the_rows_of_a_serial_fold() {
     // Every fifth request, and in `cargo proof` each.
     for (is_sent, shards, first) in [(false, [1, 3], 0), (true, [3, 1], 2)] {
         for at in (bound(first, 0)..).step_by(bound(5, 1)) {
