@@ -10,9 +10,9 @@ use crate::partition::Partition;
 
 /// An entry of the index. It is not an event: the body is in the event's log, and readers fetch it.
 ///
-/// It is stored as a list: partition, slot, type, time, and the mark or the body. With its place in the
-/// list of entries that takes 35 bytes, besides the names; 27 with a hash. If the log's item has more than one block, the
-/// number of its blocks follows.
+/// It is stored as a list: partition, slot, type, time, and the mark or the body. With its place in the list of entries
+/// that takes 35 bytes, besides the names; 27 with a hash. If the log's item has more than one block, the number of its
+/// blocks follows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reference {
     /// The partition of the event.

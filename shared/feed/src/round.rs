@@ -35,8 +35,8 @@ const PAGES_MAX: i32 = 4;
 /// The most partitions of pages for which every indexer checks whether they are settled. Larger pages are announced in
 /// the lease: a read unit costs a fifth of a write unit.
 const CHECKED_MAX: usize = 5;
-/// How often it asks whether others have settled a page before it settles the page itself, and the longest pause before:
-/// some two seconds.
+/// How often it asks whether others have settled a page before it settles the page itself, and the longest pause
+/// before: some two seconds.
 const LOOKS_MAX: u32 = 20;
 const LOOK_PAUSE_MAX: Duration = Duration::from_millis(200);
 /// A refused page costs as much as one that is put. Up to this size that is no more than the lease, two units.
@@ -239,8 +239,8 @@ impl<'a> Round<'a> {
     }
 
     /// Waits until the next page may be put. If only others have put the pages that may not be settled, the lease says
-    /// when the oldest one is. If it does not say so for some time, or this round or that page's did not have it, checks
-    /// whether that page is settled, and settles it otherwise.
+    /// when the oldest one is. If it does not say so for some time, or this round or that page's did not have it,
+    /// checks whether that page is settled, and settles it otherwise.
     async fn make_room(&mut self) -> Result<(), FeedError> {
         while let Some(group) = self.settling.ready() {
             self.settled(&group?);
@@ -273,7 +273,8 @@ impl<'a> Round<'a> {
     }
 
     /// Waits until the pages of this round are settled, and moves the progress of each other partition that lags. Then
-    /// all partitions of some pages are known to have come so far: also of a page that an earlier round began to settle.
+    /// all partitions of some pages are known to have come so far: also of a page that an earlier round began to
+    /// settle.
     async fn settle(&mut self, had_turn: bool) -> Result<(), FeedError> {
         let pages = self.end.tail.clone();
         let settled = self.settle_all().await;

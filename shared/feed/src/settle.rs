@@ -93,7 +93,8 @@ impl Settling {
 }
 
 /// Moves each partition to its progress, unless it has come further. If the table refuses some moves for now, the
-/// others are made, and then those again: what is not moved has to be read again. It gives up if nothing moves any more.
+/// others are made, and then those again: what is not moved has to be read again. It gives up if nothing moves any
+/// more.
 pub(crate) async fn settle(
     table: &Table,
     reached: impl IntoIterator<Item = (&Partition, &Progress)>,

@@ -2,10 +2,10 @@
 //!
 //! The index is read first, and has the events of each partition up to some slot. Then a strong scan of the tables must
 //! find exactly the same events up to that slot, whatever is appended meanwhile. Later events are not indexed yet.
-//! Events count as equal if their numbers and the sums of their hashes are equal. A hash is of an event's slot and mark.
-//! That takes some 80 bytes for each partition, because its name is kept as a hash. If the sums of partitions differ, the
-//! index is read again: it has their names, and the bodies of their events are fetched, as readers do. The events that no
-//! reader finds are named.
+//! Events count as equal if their numbers and the sums of their hashes are equal. A hash is of an event's slot and
+//! mark. That takes some 80 bytes for each partition, because its name is kept as a hash. If the sums of partitions
+//! differ, the index is read again: it has their names, and the bodies of their events are fetched, as readers do. The
+//! events that no reader finds are named.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,8 +125,8 @@ pub enum VerifyError {
     Log(#[from] StreamError),
 }
 
-/// What was seen of the partitions that have entries. A tree takes less memory than a hash table, which is half empty after
-/// it has grown.
+/// What was seen of the partitions that have entries. A tree takes less memory than a hash table, which is half empty
+/// after it has grown.
 type Sums = BTreeMap<Name, Sum>;
 
 /// A hash of a partition's name. Two of a hundred million partitions have the same one with a probability of 10^-23.

@@ -207,8 +207,8 @@ impl ViewTable {
         TransactWriteItem::builder().update(update).build()
     }
 
-    /// The action that checks that a generation may move together with others: it is served, no other one is being built,
-    /// and nothing of it is parked.
+    /// The action that checks that a generation may move together with others: it is served, no other one is being
+    /// built, and nothing of it is parked.
     pub(crate) fn is_current(&self, view: &str, live: Generation) -> TransactWriteItem {
         let none = |count| format!("(attribute_not_exists({count}) OR {count} = :zero)");
         let condition = format!(

@@ -247,8 +247,8 @@ fn number(checkpoint: Checkpoint) -> AttributeValue {
 }
 
 impl ViewTable {
-    /// Reads some of at most 100 rows, and takes their ids out of `ids`. A missing row is `None`. The bytes are those of
-    /// the rows in memory.
+    /// Reads some of at most 100 rows, and takes their ids out of `ids`. A missing row is `None`. The bytes are those
+    /// of the rows in memory.
     pub(crate) async fn some_rows<'a>(
         &self,
         keys: &Keys,
@@ -329,8 +329,8 @@ impl ViewTable {
         }
     }
 
-    /// Deletes some of the rows of a generation that nobody reads or writes any more, of all shards at once. Returns how
-    /// many.
+    /// Deletes some of the rows of a generation that nobody reads or writes any more, of all shards at once. Returns
+    /// how many.
     pub(crate) async fn delete_some(&self, keys: &Keys) -> Result<u64, ViewError> {
         let of_shards = keys.shards().map(|shard| self.delete_of_shard(keys.shard(shard)));
         Ok(try_join_all(of_shards).await?.into_iter().sum())

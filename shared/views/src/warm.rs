@@ -1,9 +1,9 @@
 //! What a process remembers from one run of all views to the next, so that it need not read it again.
 //!
-//! It is a hint. A run that goes on from it is as a run that has read this long ago and has stood still since then: each
-//! put, each transaction and the move of the views that go together have conditions, which refuse it if others have gone
-//! on. Then it reads again. It reads a view's own checkpoint again after a minute: only that says whether the generation
-//! is still served, and a row that is put later stays until the next rebuild.
+//! It is a hint. A run that goes on from it is as a run that has read this long ago and has stood still since then:
+//! each put, each transaction and the move of the views that go together have conditions, which refuse it if others
+//! have gone on. Then it reads again. It reads a view's own checkpoint again after a minute: only that says whether the
+//! generation is still served, and a row that is put later stays until the next rebuild.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

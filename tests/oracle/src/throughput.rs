@@ -44,8 +44,8 @@ const EFFECT: Duration = Duration::from_millis(108);
 const LONG: Duration = Duration::from_secs(900);
 /// Events for each other part than the index.
 const EVENTS: u64 = 2_000;
-/// Rows of a view, its shards, the key ranges of the table (of a new one, or warm for 40,000 units), and the least rows a
-/// second. A range may have several shards: of 40, one has three of 16, and none more than two of 32.
+/// Rows of a view, its shards, the key ranges of the table (of a new one, or warm for 40,000 units), and the least rows
+/// a second. A range may have several shards: of 40, one has three of 16, and none more than two of 32.
 const ROWS: [(u64, u32, u64, f64); 3] =
     [(EVENTS, 1, 4, 900.0), (5 * EVENTS, 16, 40, 4_500.0), (10 * EVENTS, 32, 40, 8_000.0)];
 /// Shards of the logs' streams.

@@ -164,8 +164,8 @@ impl Facts {
         let commands = commands_a_day * DAYS;
         let a_second = commands_a_day / 86_400.0;
         let more = |together: f64| (together - 1.0) * MORE_MS;
-        // Events that are handled together, and how often that happens: of a shard of the log's stream, of those of them
-        // that go to the bus, and of the index's stream.
+        // Events that are handled together, and how often that happens: of a shard of the log's stream, of those of
+        // them that go to the bus, and of the index's stream.
         let shards = (a_second * COMMAND_WRITE / SHARD_WRITE).max(SHARDS_MIN);
         let of_shard = together(a_second / shards);
         let (pages, published) = (commands / of_shard, commands * self.on_bus);

@@ -31,8 +31,8 @@ pub trait Due: Slice {
     /// The version of the fold. Raise it with each change of `rows`, `evolve` and `due_ms` that changes rows, and
     /// rebuild the rows after the deploy. The checks of a stack compare the rows and ask for it.
     const VERSION: u32 = 0;
-    /// How many keys of the table the rows are spread over, at most 64. One key takes 1,000 rows a second. A change takes
-    /// effect with the next rebuild.
+    /// How many keys of the table the rows are spread over, at most 64. One key takes 1,000 rows a second. A change
+    /// takes effect with the next rebuild.
     const SHARDS: u32 = 1;
     /// Whether a sweep waits for the times before the next sweep. Then a command is some hundred milliseconds late and
     /// not up to a minute, and the function runs all the time while something is due soon.

@@ -286,8 +286,8 @@ fn a_turn_costs_two_writes_and_a_look_at_the_pages_of_others() {
         };
         let turn = next(&indexer).await;
         let put = "BatchGetItem PutItem UpdateItem UpdateItem";
-        // The end in the lease is another one's: its page is read, 1, and the progress that tells whether it is settled,
-        // 1. The progress is read, 1. Lease, page, progress and lease are written, 4.
+        // The end in the lease is another one's. Its page is read, for 1, the progress that tells whether that is
+        // settled, for 1, and the progress of the event, for 1. Lease, page, progress and lease are written, for 4.
         assert_eq!(turn, (format!("UpdateItem Query {put}"), (3.0, 4.0)));
         // The end in the lease is its own.
         assert_eq!(next(&indexer).await, (format!("UpdateItem {put}"), (1.0, 4.0)));

@@ -25,8 +25,8 @@ pub(super) const ROWS_OF_EVENT: f64 = 2.0;
 pub(super) const LANES_READ: f64 = 3.5;
 /// Of a minute for each due; `tests/acceptance/tests/cases/deadlines.rs`.
 pub(super) const DUE_READ: f64 = 1.0;
-/// Lines of the log, in bytes: of a command (`shared/lambda/src/slice/telemetry.rs`), of its access to the API, and of a
-/// run of all views (`shared/views/tests/views/warm.rs`) with its span and two views.
+/// Lines of the log, in bytes: of a command (`shared/lambda/src/slice/telemetry.rs`), of its access to the API, and of
+/// a run of all views (`shared/views/tests/views/warm.rs`) with its span and two views.
 pub(super) const SLICE_LINE: f64 = 456.0;
 pub(super) const ACCESS_LINE: f64 = 118.0;
 pub(super) const VIEWS_LINE: f64 = 372.0;
