@@ -1,4 +1,4 @@
-//! The common parts of all pages: head, navigation, cost, links, and the page of an error.
+//! The common parts of all pages: head, navigation, cost, links, times, and the page of an error.
 
 use std::iter::Sum;
 
@@ -8,8 +8,8 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use ringfence_aws::{Meter, Units, Usage};
-use ringfence_core::visible_lines;
+use ringfence_aws::{Clock, Meter, Units, Usage};
+use ringfence_core::{rfc3339, visible_lines};
 use ringfence_feed::FeedError;
 use ringfence_reactors::ReactorError;
 use ringfence_views::ViewError;
@@ -18,14 +18,18 @@ use serde::de::DeserializeOwned;
 use crate::site::Site;
 
 /// The pages of the navigation, and their titles.
-const PAGES: [(&str, &str); 7] = [
+const PAGES: [(&str, &str); 11] = [
+    ("/", "Overview"),
+    ("/map", "Map"),
     ("/events", "Events"),
+    ("/types", "Types"),
     ("/slices", "Slices"),
-    ("/api", "API"),
-    ("/boundary", "Boundary"),
     ("/views", "Views"),
     ("/lanes", "Lanes"),
-    ("/health", "Health"),
+    ("/deadlines", "Deadlines"),
+    ("/dead-letters", "Dead letters"),
+    ("/commands", "Commands"),
+    ("/api", "API"),
 ];
 pub(crate) const TROUBLE: (&str, &str) = ("/trouble", "Trouble");
 
@@ -112,7 +116,17 @@ fn document(title: &str, nav: &Markup, main: &Markup, foot: &Markup) -> Markup {
             }
             body {
                 a.skip href="#main" { "Skip to the content" }
-                header { a.name href="/" { "Ringfence" } (nav) }
+                header {
+                    a.name href="/" { "Ringfence" }
+                    // The script asks this address for the verdict.
+                    a.verdict href="/" data-verdict="/verdict" { "Is all well?" }
+                    form method="get" action="/search" role="search" aria-label="Search" {
+                        label.hidden for="q" { "An id or a name" }
+                        input #q type="search" name="q" placeholder="Search for an id or a name";
+                        button { "Search" }
+                    }
+                    (nav)
+                }
                 main #main { h1 { (title) } (main) }
                 footer { (foot) }
             }
@@ -181,6 +195,59 @@ pub(crate) fn boundary_url(id: &str) -> String {
 /// The page of a slice, `<context>/<slice>`.
 pub(crate) fn slice_url(slice: &str) -> String {
     format!("/slices/{slice}")
+}
+
+/// The kinds of things in a stack. Each has a colour and a shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A slice to which callers give commands.
+    Command,
+    /// An event type, or an event.
+    Event,
+    /// A view.
+    View,
+    /// An automation, a deadline or a reactor.
+    Reaction,
+}
+
+impl Kind {
+    /// Its class in the style, and its name for people.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::Event => "event",
+            Self::View => "view",
+            Self::Reaction => "reaction",
+        }
+    }
+}
+
+/// A link to a thing of this kind.
+pub(crate) fn chip(kind: Kind, text: &str, url: &str) -> Markup {
+    let class = format!("chip {}", kind.name());
+    html! { a class=(class) href=(url) { span.hidden { (kind.name()) " " } (text) } }
+}
+
+/// How long ago a time is, with the time itself on hover. It is in milliseconds since 1970.
+pub(crate) fn ago(at_ms: u64) -> Markup {
+    let exact = rfc3339(at_ms);
+    let relative = relative(at_ms, Clock::system().now_ms());
+    html! { time datetime=(exact) title=(exact) { (relative) } }
+}
+
+fn relative(at_ms: u64, now_ms: u64) -> String {
+    let seconds = at_ms.abs_diff(now_ms) / 1_000;
+    let (count, unit) = match seconds {
+        0..60 => (seconds, "s"),
+        60..3_600 => (seconds / 60, "min"),
+        3_600..172_800 => (seconds / 3_600, "h"),
+        _ => (seconds / 86_400, "days"),
+    };
+    match at_ms > now_ms {
+        _ if seconds == 0 => "now".to_owned(),
+        true => format!("in {count} {unit}"),
+        false => format!("{count} {unit} ago"),
+    }
 }
 
 /// The parts of a page's path.
@@ -277,6 +344,21 @@ pub(crate) async fn nothing() -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_relative_time_has_the_largest_unit_that_says_enough() {
+        let now = 1_000_000_000;
+        for (at, text) in [
+            (now - 999, "now"),
+            (now - 59_999, "59 s ago"),
+            (now - 60_000, "1 min ago"),
+            (now - 172_799_000, "47 h ago"),
+            (now - 172_800_000, "2 days ago"),
+            (now + 3_600_000, "in 1 h"),
+        ] {
+            assert_eq!(relative(at, now), text);
+        }
+    }
 
     #[test]
     fn texts_are_made_visible_and_inputs_stay_as_they_are() {

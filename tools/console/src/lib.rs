@@ -54,6 +54,19 @@ use crate::views::UNNAMED;
 pub use own::{ConsolePage, PageRequest};
 pub use site::Troubles;
 
+/// The style of all pages. Each file is for the pages that its name says.
+const STYLE: &str = concat!(
+    include_str!("style/base.css"),
+    include_str!("style/events.css"),
+    include_str!("style/event.css"),
+    include_str!("style/map.css"),
+    include_str!("style/overview.css"),
+    include_str!("style/work.css"),
+);
+/// The scripts of all pages, which work without them.
+const SCRIPT: &str =
+    concat!("{", include_str!("script/live.js"), "}\n{", include_str!("script/trouble.js"), "}\n",);
+
 /// The command of a stack whose application adds no pages.
 #[derive(Subcommand)]
 pub enum ConsoleCommand {
@@ -170,9 +183,9 @@ fn router(site: Site, guard: Guard) -> Router {
         pages = pages.route("/trouble/notices", get(trouble::notices));
     }
     let files = Router::new()
-        .route("/style.css", file("text/css; charset=utf-8", include_str!("style.css")))
+        .route("/style.css", file("text/css; charset=utf-8", STYLE))
         .route("/icon.svg", file("image/svg+xml", include_str!("icon.svg")))
-        .route("/script.js", file("text/javascript; charset=utf-8", include_str!("script.js")));
+        .route("/script.js", file("text/javascript; charset=utf-8", SCRIPT));
     let pages = pages.with_state(Arc::new(site));
     guard.over(pages.merge(files).fallback(frame::nothing))
 }

@@ -1,6 +1,4 @@
-// The server writes the pages. This adds new events at the top of the page of events, and new failures at the top of the
-// page of troubles.
-const of = id => document.getElementById(id);
+// Adds new events at the top of the page of events.
 
 const live = rows => {
   const status = document.querySelector("[role=status]");
@@ -25,17 +23,5 @@ const live = rows => {
   };
 };
 
-const trouble = list => {
-  const notices = new EventSource("/trouble/notices");
-  // Each connection begins with the latest notices.
-  notices.onopen = () => list.replaceChildren();
-  notices.onmessage = ({ data }) => {
-    const item = document.createElement("li");
-    item.textContent = JSON.parse(data);
-    list.prepend(item);
-  };
-};
-
 const rows = document.querySelector("[data-live]");
 if (rows) live(rows);
-if (of("trouble")) trouble(of("trouble"));
