@@ -15,4 +15,4 @@ mod tests;
 pub use draw::{MAP_STYLE, Note, Svg};
 pub use mermaid::{event_modeling, flowchart};
 pub use model::{Boundary, Does, Edge, Map, Node, NodeKind};
-pub use page::{MAP_FILES, mend_map_file, picture, stale_map_files};
+pub use page::{picture, stale_map_files};

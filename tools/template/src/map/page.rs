@@ -2,41 +2,29 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::fs;
 use std::path::Path;
-use std::{fs, io};
 
 use super::draw::Svg;
 use super::mermaid::{event_modeling, flowchart};
 use super::model::Map;
 
 /// The page and the picture, in the folder of a stack.
-pub const MAP_FILES: [&str; 2] = ["docs/map.md", "docs/map.svg"];
+const MAP_FILES: [&str; 2] = ["docs/map.md", "docs/map.svg"];
 
 /// The files that the stack in this folder lacks, or has in another form: their paths in it, and their texts. A stack
 /// without contexts has no map, so then a file has no text.
 #[must_use]
-pub fn stale_map_files(map: &Map, root: &Path) -> Vec<(&'static str, Option<String>)> {
+pub fn stale_map_files(map: &Map, root: &Path) -> Vec<(String, Option<String>)> {
     let texts = [page(map), picture(map)];
     let stale = MAP_FILES.into_iter().zip(texts).map(|(path, text)| {
         let wanted = (!map.nodes.is_empty()).then_some(text);
         (path, fs::read_to_string(root.join(path)).ok(), wanted)
     });
-    stale.filter(|(_, found, wanted)| found != wanted).map(|(path, _, text)| (path, text)).collect()
-}
-
-/// Writes or deletes such a file.
-///
-/// # Errors
-/// The file can't be written.
-pub fn mend_map_file(root: &Path, path: &str, text: Option<String>) -> io::Result<()> {
-    let file = root.join(path);
-    match text {
-        Some(text) => {
-            fs::create_dir_all(file.parent().unwrap_or(root))?;
-            fs::write(file, text)
-        }
-        None => fs::remove_file(file),
-    }
+    stale
+        .filter(|(_, found, wanted)| found != wanted)
+        .map(|(path, _, text)| (path.to_owned(), text))
+        .collect()
 }
 
 /// The picture of the whole map.
