@@ -233,8 +233,8 @@ impl<'a> Of<'a> {
             div.picture role="group" aria-label="What the slice reads and writes" {
                 div {
                     h2 { "Reads" }
-                    @for (shape, by) in &*self.of.depends_on {
-                        p.box { strong { (shape) } br; span.note { "by " (by) } }
+                    @for (shape, dependence) in (self.slice.depends_on)() {
+                        p.box { strong { (shape) } br; span.note { "by " (dependence.by) } }
                     }
                     ul { @for name in reads { li { (name) } } }
                 }
