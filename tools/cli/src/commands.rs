@@ -1,5 +1,6 @@
 //! The log lines of commands: in CloudWatch Logs, or in the files of a stack on one machine.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -54,6 +55,9 @@ pub struct CommandLine {
     /// The boundary of each conflict, to which another command added something.
     #[serde(default)]
     pub conflicts: Vec<String>,
+    /// How many events of each type it wrote.
+    #[serde(default)]
+    pub events: BTreeMap<String, u64>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
     /// Requests to the table.

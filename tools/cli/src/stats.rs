@@ -251,6 +251,7 @@ mod tests {
             outcome: outcome.to_owned(),
             attempts,
             conflicts: conflicts.iter().map(|text| (*text).to_owned()).collect(),
+            events: BTreeMap::new(),
             duration_ms: 7,
             requests: 2,
             read_units: 0.5,
