@@ -66,12 +66,29 @@ pub struct CommandLine {
     pub read_units: f64,
     /// Write units.
     pub write_units: f64,
+    /// Why it failed, or what is wrong with it.
+    pub cause: Option<String>,
 }
 
 impl CommandLine {
     /// When it began, in milliseconds since 1970.
     pub fn at_ms(&self) -> u64 {
         ms_of_rfc3339(&self.timestamp).unwrap_or(0)
+    }
+
+    /// Whether a valid command got no answer.
+    #[must_use]
+    pub fn failed(&self) -> bool {
+        let answered = [
+            "accepted",
+            "nothing-to-do",
+            "replay-ignored",
+            "rejected",
+            "malformed",
+            "too-large",
+            "key-reused",
+        ];
+        !answered.contains(&&*self.outcome)
     }
 
     fn of(text: &str) -> Option<Self> {

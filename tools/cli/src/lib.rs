@@ -55,6 +55,7 @@ mod template;
 mod token;
 mod topic;
 mod trace;
+pub mod verdict;
 pub mod view;
 pub mod work;
 
@@ -132,6 +133,8 @@ enum OfAll {
     Trace(trace::Arguments),
     /// Shows what commands did and cost, and on which boundaries they had conflicts.
     Stats(stats::Arguments),
+    /// Says whether all is well, and what is not. Status 0: all is well, 1: something is not, 2: error.
+    Status(verdict::Arguments),
     /// Looks for missing slots, and compares every fence with the events. Status 0: all in order, 1: not, 2: error.
     Verify(fences::Arguments),
     /// Repairs the fences that differ from the events, while writers go on. Status 0: all in order now, 1: not, 2:
@@ -308,6 +311,7 @@ impl OfAll {
             Self::Boundary(arguments) => boundary::boundary(arguments, lists).boxed_local(),
             Self::Trace(arguments) => trace::trace(arguments).boxed_local(),
             Self::Stats(arguments) => stats::stats(arguments).boxed_local(),
+            Self::Status(arguments) => verdict::status(arguments, lists).boxed_local(),
             Self::Verify(arguments) => fences::verify(arguments, lists).boxed_local(),
             Self::Repair(arguments) => fences::repair(arguments, lists).boxed_local(),
             Self::Read(arguments) => read::read(arguments, lists).boxed_local(),
