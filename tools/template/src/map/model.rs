@@ -114,6 +114,12 @@ impl Node {
         matches!(self.kind, NodeKind::Command | NodeKind::Reaction) && !self.is_reactor()
     }
 
+    /// Whether it is a slice to which callers give commands and that also reacts.
+    #[must_use]
+    pub fn also_reacts(&self) -> bool {
+        self.kind == NodeKind::Command && self.what.contains(", ")
+    }
+
     /// Whether it is a reactor.
     #[must_use]
     pub fn is_reactor(&self) -> bool {
@@ -189,11 +195,9 @@ impl Map {
     fn slice(&mut self, stack: &Stack, context: &ContextInfo, slice: &SliceInfo) {
         let id = format!("{}/{}", context.name, slice.name);
         for name in &slice.writes {
-            self.event(context.name, name);
             self.edge(id.clone(), &event_id(context.name, name), Does::Writes);
         }
         for cause in slice.reacts_to {
-            self.event(cause.context, cause.event_type);
             self.edge(event_id(cause.context, cause.event_type), &id, Does::Reacts);
         }
         let due = context.dues.iter().find(|due| due.name == slice.name);
@@ -230,6 +234,12 @@ impl Map {
         if let Some(node) = self.nodes.last_mut() {
             node.about = slice.about.to_owned();
             node.reads = reads;
+        }
+        for name in &slice.writes {
+            self.event(context.name, name);
+        }
+        for cause in slice.reacts_to {
+            self.event(cause.context, cause.event_type);
         }
     }
 
