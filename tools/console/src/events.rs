@@ -11,20 +11,31 @@ use axum::response::sse::{Event, KeepAlive};
 use futures::{Stream, StreamExt, stream};
 use maud::{Markup, html};
 use ringfence_core::{SequencedEvent, visible};
-use ringfence_feed::{Checkpoint, Entry, FeedError, FeedStep, Index, Until};
+use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Until};
+use ringfence_stack::Stack;
 
 use crate::filter::{Filter, Form};
-use crate::frame::{self, Problem, boundary_url, shown};
+use crate::frame::{self, Problem, ago, boundary_url, shown};
 use crate::site::Site;
 use ringfence_cli::place::CheckpointName;
 use ringfence_cli::{listed, readable};
 
 /// The number of events on a page, if its URL does not set it.
-const LIMIT: usize = 100;
+const LIMIT: usize = 30;
 /// The most events of a page.
 const LIMIT_MAX: usize = 10_000;
-/// A page with a filter reads at most this many events.
+/// A page looks at no more entries of the index.
 const LOOKED_MAX: usize = 10_000;
+/// With a filter it looks at so many at once.
+const LOOKED_AT_ONCE: usize = 200;
+/// A page ends when it has taken so many read units, unless a person asks for more.
+const UNITS_MAX: f64 = 15.0;
+/// The most events that are read at once.
+const GROUP_MAX: usize = 10;
+/// The same if a person asks for more.
+const GROUP_FAR_MAX: usize = 100;
+/// The parameter of a page that takes more read units.
+const FURTHER: &str = "further";
 /// The most characters of a payload in a row.
 const DATA_CHARS_MAX: usize = 240;
 /// At most this many waiting events are sent together.
@@ -37,9 +48,14 @@ type Parameters = Query<Vec<(String, String)>>;
 /// The most bytes of a page's rows. A larger page ends before its limit, and the next page continues.
 const ROWS_BYTES_MAX: usize = 1024 * 1024;
 
+/// Contexts get one of so many colours.
+const CONTEXT_COLOURS: usize = 8;
+
 /// The rows that were found, and how far the search went.
 struct Found {
     rows: Vec<Markup>,
+    /// The times of the newest and the oldest row, in milliseconds since 1970.
+    times: Option<(u64, u64)>,
     looked_at: usize,
     /// The checkpoint before the last event that was read.
     reached: Checkpoint,
@@ -58,13 +74,16 @@ pub(crate) async fn page(
         None => end,
         Some(text) => before(text, &index).await?,
     };
-    let found = look(&site, &index, &filter, before, limit).await?;
+    let is_far = limit > LIMIT || given(FURTHER) == Some("true");
+    let found = look(&site, &index, &filter, before, (limit, is_far)).await?;
     let is_newest = given("before").is_none();
     let form = filter.form();
     let limit_text = limit.to_string();
     let reached = found.reached.to_string();
     let older = [("before", &*reached), ("limit", &*limit_text)];
+    let further = [&older[..], &[(FURTHER, "true")]].concat();
     let has_older = found.reached > Checkpoint::START;
+    let is_short = has_older && found.rows.len() < limit && !is_far;
     let end = end.to_string();
     let live = is_newest.then(|| form.url("/events/live", &[("after", &*end)]));
     let main = html! {
@@ -80,7 +99,7 @@ pub(crate) async fn page(
         table.events role="table" {
             thead role="rowgroup" {
                 tr role="row" {
-                    @for column in ["Time (UTC)", "Type", "Context", "Partition", "Payload"] {
+                    @for column in ["Recorded", "Type", "Context", "Partition", "Principal", "Payload"] {
                         th role="columnheader" scope="col" { (column) }
                     }
                 }
@@ -94,6 +113,12 @@ pub(crate) async fn page(
             @if !is_newest { a href=(form.url("/events", &[("limit", &*limit_text)])) rel="first" { "Newest" } }
             @if has_older { a href=(form.url("/events", &older)) rel="next" { "Further back" } }
             span { (looked(&found, form.is_empty(), has_older)) }
+            @if is_short {
+                span {
+                    a href=(form.url("/events", &further)) { "Look at " (LOOKED_MAX) " events" }
+                    ", for up to " (LOOKED_MAX / 2) " read units"
+                }
+            }
         }
     };
     Ok(frame::page(&site, "/events", "Events", Some(index.usage()), &main))
@@ -106,10 +131,20 @@ fn looked(found: &Found, is_all: bool, has_older: bool) -> String {
         false => "back to the first".to_owned(),
     };
     let plural = if looked_at == 1 { "" } else { "s" };
+    let rate = rate(shown, found.times);
     match is_all {
-        true => format!("{shown} event{plural}, {to}."),
-        false => format!("{shown} of {looked_at} event{plural}, {to}."),
+        true => format!("{shown} event{plural}{rate}, {to}."),
+        false => format!("{shown} of {looked_at} event{plural}{rate}, {to}."),
     }
+}
+
+/// How many of these events there were in a minute, in words; empty if they say nothing about it.
+fn rate(events: usize, times: Option<(u64, u64)>) -> String {
+    let Some((newest, oldest)) = times.filter(|(newest, oldest)| newest > oldest) else {
+        return String::new();
+    };
+    let rate = (events - 1) as f64 * 60_000.0 / (newest - oldest) as f64;
+    if rate < 10.0 { format!(", {rate:.1} a minute") } else { format!(", {rate:.0} a minute") }
 }
 
 fn limit(text: &str) -> Result<usize, Problem> {
@@ -124,30 +159,49 @@ async fn before(text: &str, index: &Index) -> Result<Checkpoint, Problem> {
     at.map_err(|error| Problem::bad(format!("before: {error:#}.")))
 }
 
-/// Searches for events before a checkpoint, until it has found enough, has read the most, or is at the first event. It
-/// keeps one answer of the index and the rows in memory.
+/// Searches for events before a checkpoint, until it has found enough, has read the most, or is at the first event.
 async fn look(
     site: &Site,
     index: &Index,
     filter: &Filter,
     before: Checkpoint,
-    limit: usize,
+    (limit, is_far): (usize, bool),
 ) -> Result<Found, FeedError> {
-    let mut found = Found { rows: Vec::new(), looked_at: 0, reached: before };
-    let (mut steps, mut bytes) = (index.read_back_where(before, filter.wants()), 0);
-    while found.rows.len() < limit && found.looked_at < LOOKED_MAX && bytes < ROWS_BYTES_MAX {
-        let Some(step) = steps.next().await else {
+    let mut found = Found { rows: Vec::new(), times: None, looked_at: 0, reached: before };
+    let (wants, mut bytes, mut wanted) = (filter.wants(), 0, Vec::new());
+    let group_max = if is_far { GROUP_FAR_MAX } else { GROUP_MAX };
+    while found.looked_at < LOOKED_MAX {
+        let left = LOOKED_MAX - found.looked_at;
+        let most = if filter.form().is_empty() { limit - found.rows.len() } else { LOOKED_AT_ONCE };
+        let references = index.references(found.reached, most.min(left), false).await?;
+        let Some(last) = references.last().map(|(checkpoint, _)| *checkpoint) else {
             found.reached = Checkpoint::START;
-            break;
+            return Ok(found);
         };
-        let (checkpoint, known) = FeedStep::or_known(step)?;
-        found.looked_at += 1;
-        found.reached = before_entry(checkpoint);
-        let entry = known.map(readable);
-        if let Some(entry) = entry.filter(|entry| filter.matches(&entry.event)) {
-            let row = row(site, entry);
-            bytes += row.0.len();
-            found.rows.push(row);
+        for (checkpoint, reference) in references {
+            found.looked_at += 1;
+            found.reached = before_entry(checkpoint);
+            if wants(&reference) {
+                wanted.push((checkpoint, reference));
+            }
+            if wanted.len() < group_max.min(limit - found.rows.len()) && checkpoint != last {
+                continue;
+            }
+            for entry in index.events(std::mem::take(&mut wanted)).await? {
+                let entry = readable(entry);
+                if !filter.matches(&entry.event) {
+                    continue;
+                }
+                let at = entry.event.at;
+                found.times = Some((found.times.map_or(at, |(newest, _)| newest), at));
+                let row = row(site, entry);
+                bytes += row.0.len();
+                found.rows.push(row);
+            }
+            let is_dear = !is_far && index.usage().total().read > UNITS_MAX;
+            if found.rows.len() == limit || bytes >= ROWS_BYTES_MAX || is_dear {
+                return Ok(found);
+            }
         }
     }
     Ok(found)
@@ -169,15 +223,25 @@ fn row(site: &Site, Entry { checkpoint, event }: Entry) -> Markup {
     let partition = event.partition.as_str();
     html! {
         tr role="row" {
-            td role="cell" { (time(&event)) }
-            td role="cell" { a href=(event_url(checkpoint)) { (event.event_type) } (event.version()) }
-            td role="cell" { (event.context) }
+            td role="cell" { (ago(event.at)) }
+            td role="cell" {
+                a.chip.event href=(event_url(checkpoint)) { (event.event_type) } (event.version())
+            }
+            td role="cell" { (context(&site.lists.stack, &event.context)) }
             td role="cell" {
                 a href=(boundary_url(partition)) { (partition) } " / " (event.slot)
             }
+            td role="cell" { (visible(event.metadata.origin().principal.unwrap_or_default())) }
             td.data role="cell" { code { (cut(&event.data.to_string(), DATA_CHARS_MAX)) } }
         }
     }
+}
+
+/// The name of a context in its colour. Colours follow the order of the stack's contexts.
+pub(crate) fn context(stack: &Stack, name: &str) -> Markup {
+    let place = stack.contexts.iter().position(|context| context.name == name);
+    let class = place.map(|place| format!("context context-{}", place % CONTEXT_COLOURS));
+    html! { span class=[class] { (name) } }
 }
 
 /// The time of an event, for a person and for a program.
@@ -187,12 +251,17 @@ pub(crate) fn time(event: &SequencedEvent) -> Markup {
     html! { time datetime=(at) { (shown) } }
 }
 
-/// The first characters of a text.
+/// The first characters of a text, to the end of a word if that is not far.
 pub(crate) fn cut(text: &str, chars_max: usize) -> String {
-    match text.char_indices().nth(chars_max) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}…", &text[..end]),
-    }
+    let Some((end, next)) = text.char_indices().nth(chars_max) else { return text.to_owned() };
+    let whole = &text[..end];
+    let is_part = |c: char| c.is_alphanumeric();
+    let shown = match is_part(next) {
+        true => whole.trim_end_matches(is_part),
+        false => whole,
+    };
+    let shown = if shown.len() * 2 < whole.len() { whole } else { shown };
+    format!("{shown}…")
 }
 
 /// Sends the rows of new events, from the parameter `after` on, or from the end of a lost connection on. Rows that are
@@ -227,4 +296,30 @@ pub(crate) async fn live(
         stream::iter(new.into_iter().chain(failed).map(Ok))
     });
     Ok(Sse::new(sent).keep_alive(KeepAlive::default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_after_a_word_unless_the_word_is_half_of_it() {
+        for (text, chars_max, expected) in [
+            ("one two", 7, "one two"),
+            ("one two", 6, "one …"),
+            ("one two", 4, "one …"),
+            ("one two", 3, "one…"),
+            ("é\u{301}ééééé", 3, "é\u{301}é…"),
+            ("a lengthy", 8, "a length…"),
+        ] {
+            assert_eq!(cut(text, chars_max), expected, "{text} {chars_max}");
+        }
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_events_between_the_first_and_the_last() {
+        assert_eq!(rate(3, Some((61_000, 1_000))), ", 2.0 a minute");
+        assert_eq!(rate(100, Some((1_000, 0))), ", 5940 a minute");
+        assert_eq!((rate(1, Some((1, 1))), rate(0, None)), (String::new(), String::new()));
+    }
 }

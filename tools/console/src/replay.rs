@@ -3,84 +3,45 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
-use ringfence_cli::flow::{Flow, FlowCommand};
-use ringfence_cli::listed;
-use ringfence_core::visible;
-use ringfence_feed::{Checkpoint, Index};
+use ringfence_cli::flow::FlowCommand;
+use ringfence_feed::{Checkpoint, Entry, Index};
 use ringfence_template::map::{Does, Map, Note};
 
 use crate::events::event_url;
+use crate::flow::{self, FURTHER, Found, Reach};
 use crate::frame::{Cost, Kind, Problem, chip, given, url};
 use crate::site::Site;
-
-/// With this many events of the index the page costs less than 20 read units.
-const NEAR: usize = 36;
-/// The most events that the link to look further reads.
-const FAR: usize = 10_000;
 
 type Parameters = [(String, String)];
 
 /// A flow, and the present step.
 pub(crate) struct Replay {
-    correlation: String,
-    /// The parameters of the page, without the step.
-    asked: Vec<(String, String)>,
+    /// The event of which it is the flow.
+    event: Checkpoint,
+    has_more: bool,
+    is_far: bool,
     commands: Vec<FlowCommand>,
     step: usize,
-    looked: usize,
     index: Index,
 }
 
 impl Replay {
-    /// The flow with the parameter `correlation`, among the newest events, or around the parameter `event`. `None` if
-    /// neither is there.
+    /// The flow of the event with the checkpoint in the parameter `event`; `None` without this parameter.
     pub(crate) async fn of(site: &Site, parameters: &Parameters) -> Result<Option<Self>, Problem> {
-        let event = match given(parameters, "event") {
-            None => None,
-            Some(text) => {
-                let wrong = || Problem::bad("event: write the checkpoint of an event, a number.");
-                let number: i64 = text.parse().map_err(|_| wrong())?;
-                Some(Checkpoint::try_from(number).map_err(|_| wrong())?)
-            }
-        };
-        let correlation = given(parameters, "correlation");
-        if event.is_none() && correlation.is_none() {
-            return Ok(None);
-        }
+        let Some(text) = given(parameters, "event") else { return Ok(None) };
+        let wrong = || Problem::bad("event: write the checkpoint of an event, a number.");
+        let number: i64 = text.parse().map_err(|_| wrong())?;
+        let event = Checkpoint::try_from(number).map_err(|_| wrong())?;
         let step = given(parameters, "step").map_or(Ok(1), str::parse);
         let step: usize = step.map_err(|_| Problem::bad("step: write a number from 1."))?;
-        let looked = match given(parameters, "further") {
-            None => NEAR,
-            Some("true") => FAR,
-            Some(_) => return Err(Problem::bad("further: write true, or leave it out.")),
-        };
-        let index = site.index();
-        let end = index.end().await?;
-        let half = i64::try_from(looked / 2).unwrap_or_default();
-        let from = event.and_then(|at| Checkpoint::try_from(i64::from(at) + half).ok());
-        let from = from.map_or(end, |from| from.min(end));
-        let entries = index.before(from, looked).await?;
-        let entries = entries.into_iter().rev().map(listed).collect::<Result<Vec<_>, _>>()?;
-        let correlation_of_event = || {
-            let entry = entries.iter().find(|entry| Some(entry.checkpoint) == event)?;
-            entry.event.metadata.text("correlationId")
-        };
-        let correlation = correlation.or_else(correlation_of_event);
-        let Some(correlation) = correlation.map(str::to_owned) else {
-            return Err(Problem::nothing("The index has no such event, or it belongs to no flow."));
-        };
-        let of_flow = entries
-            .into_iter()
-            .filter(|entry| entry.event.metadata.text("correlationId") == Some(&*correlation));
-        let mut commands = Flow::new(of_flow.collect()).commands;
+        let (index, reach) = (site.index(), Reach::of(parameters)?);
+        let found = flow::find(&index, &site.lists.stack, event, &reach).await?;
+        let nothing = || Problem::nothing(format!("The index has no event at {event}."));
+        let Found { flow, has_more, is_far, .. } = found.ok_or_else(nothing)?;
+        let mut commands = flow.commands;
         commands.sort_by_key(|command| command.times().0);
-        let has = |name: &&str| given(parameters, name).is_some();
-        let names = ["correlation", "event", "further"].into_iter().filter(has);
-        let asked = names
-            .map(|name| (name.to_owned(), given(parameters, name).unwrap_or_default().to_owned()));
-        let asked = asked.collect();
         let step = step.clamp(1, commands.len().max(1));
-        Ok(Some(Self { correlation, asked, commands, step, looked, index }))
+        Ok(Some(Self { event, has_more, is_far, commands, step, index }))
     }
 
     pub(crate) fn cost(&self) -> Cost {
@@ -89,9 +50,7 @@ impl Replay {
 
     fn ids_of(command: &FlowCommand) -> impl Iterator<Item = String> {
         let slice = command.slice.iter().map(|slice| format!("{}/{slice}", command.context));
-        let event = |entry: &ringfence_feed::Entry| {
-            format!("{}/{}", entry.event.context, entry.event.event_type)
-        };
+        let event = |entry: &Entry| format!("{}/{}", entry.event.context, entry.event.event_type);
         slice.chain(command.events.iter().map(event))
     }
 
@@ -119,31 +78,26 @@ impl Replay {
     }
 
     fn url(&self, step: usize) -> String {
-        let step = step.to_string();
-        let asked = self.asked.iter().map(|(name, value)| (&**name, &**value));
-        url("/map", asked.chain([("step", &*step)]))
+        let (event, step) = (self.event.to_string(), step.to_string());
+        let further = if self.is_far { "true" } else { "" };
+        url("/map", [("event", &*event), (FURTHER, further), ("step", &*step)])
     }
 
     /// Links to the steps. They work without the script, which adds a button to play them.
     pub(crate) fn controls(&self) -> Markup {
-        let count = self.commands.len();
+        let (count, event) = (self.commands.len(), self.event.to_string());
         html! {
-            p { "The flow with the correlation id " code { (visible(&self.correlation)) } "." }
-            @if count == 0 {
-                p role="alert" { "None of the " (self.looked) " events that were looked at belongs to it." }
-            } @else {
-                nav.pages aria-label="Steps" data-replay="" {
-                    @if self.step > 1 { a href=(self.url(self.step - 1)) rel="prev" { "Previous step" } }
-                    span { "Step " (self.step) " of " (count) }
-                    @if self.step < count { a href=(self.url(self.step + 1)) rel="next" { "Next step" } }
-                }
+            nav.pages aria-label="Steps" data-replay="" {
+                @if self.step > 1 { a href=(self.url(self.step - 1)) rel="prev" { "Previous step" } }
+                span { "Step " (self.step) " of " (count) }
+                @if self.step < count { a href=(self.url(self.step + 1)) rel="next" { "Next step" } }
+                a href=(event_url(self.event)) { "The event" }
             }
-            @if self.looked < FAR {
+            @if self.has_more && !self.is_far {
                 p.note {
-                    "Of the index, " (self.looked) " events were looked at. "
-                    @let further = self.asked.iter().map(|(name, value)| (&**name, &**value));
-                    a href=(url("/map", further.chain([("further", "true")]))) { "Look further" }
-                    ", in up to " (FAR) " events, for up to half a read unit each."
+                    "There may be more: only the nearest events of the index were read. "
+                    a href=(url("/map", [("event", &*event), (FURTHER, "true")])) { "Look further" }
+                    ", for up to 10,000 read units."
                 }
             }
         }
