@@ -5,6 +5,7 @@
 mod builds;
 mod console;
 mod console_health;
+mod console_map;
 mod console_slices;
 mod console_views;
 mod data;
