@@ -93,6 +93,15 @@ fn of_slice(context: &ContextInfo, slice: &SliceInfo) -> Markup {
     chip(kind, &name, &slice_url(&name))
 }
 
+/// The name of a slice, with a link to its page if this build has the slice.
+pub(crate) fn slice_chip(stack: &Stack, context: &str, slice: &str) -> Markup {
+    let is_it = |(of, info): &(&ContextInfo, &SliceInfo)| of.name == context && info.name == slice;
+    match stack.slices().find(is_it) {
+        Some((context, slice)) => of_slice(context, slice),
+        None => html! { (context) "/" (slice) },
+    }
+}
+
 fn chips(chips: &[Markup], none: &str) -> Markup {
     html! {
         @if chips.is_empty() { span.note { (none) } }
