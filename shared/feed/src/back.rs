@@ -15,6 +15,9 @@ use crate::item::Page;
 use crate::read::{Direction, query, references};
 use crate::reference::Reference;
 
+/// The pages of the first answer. Later answers have more.
+const PAGES_FIRST: usize = 4;
+
 impl Index {
     /// The last `entries_max` entries before a checkpoint, the latest first; fewer if the index has fewer. The
     /// checkpoint may not be after the end. The reads of the index are strong. They bring whole pages, so they can cost
@@ -27,17 +30,9 @@ impl Index {
         checkpoint: Checkpoint,
         entries_max: usize,
     ) -> Result<Vec<Result<Entry, FeedError>>, FeedError> {
-        let mut found = Vec::with_capacity(entries_max);
-        let mut place = Place::of(checkpoint);
-        while found.len() < entries_max {
-            let left = entries_max - found.len();
-            let pages_max = i32::try_from(left).unwrap_or(i32::MAX);
-            let Some(mut entries) = place.next(self, Some(pages_max), true).await? else { break };
-            found.append(&mut entries);
-        }
-        found.truncate(entries_max);
-        let steps = self.steps(once(ready(Ok(found))), Arc::new(|_: &Reference| true));
-        let (mut entries, mut steps) = (Vec::new(), steps);
+        let found = self.references(checkpoint, entries_max, true).await?;
+        let mut steps = self.steps(once(ready(Ok(found))), Arc::new(|_: &Reference| true));
+        let mut entries = Vec::new();
         while let Some(step) = steps.next().await {
             match step.map(FeedStep::event) {
                 Err(error) if !error.is_of_event() => return Err(error),
@@ -45,6 +40,31 @@ impl Index {
             }
         }
         Ok(entries)
+    }
+
+    /// The last `entries_max` entries before a checkpoint, without their bodies, the latest first. The checkpoint may not
+    /// be after the end. The number of pages in a request follows from the entries that the pages before had.
+    ///
+    /// # Errors
+    /// A request that fails for good or too often.
+    pub async fn references(
+        &self,
+        before: Checkpoint,
+        entries_max: usize,
+        strong: bool,
+    ) -> Result<References, FeedError> {
+        let (mut found, mut pages, mut place) = (References::new(), 0, Place::of(before));
+        while found.len() < entries_max {
+            let left = entries_max - found.len();
+            let wanted = (left * pages).checked_div(found.len()).unwrap_or(left.min(PAGES_FIRST));
+            let wanted = wanted.max(1);
+            let pages_max = i32::try_from(wanted).unwrap_or(i32::MAX);
+            let Some(mut entries) = place.next(self, Some(pages_max), strong).await? else { break };
+            pages += wanted;
+            found.append(&mut entries);
+        }
+        found.truncate(entries_max);
+        Ok(found)
     }
 
     /// The last entry before a checkpoint, without its body, by a strong read; `None` at the start.
@@ -76,11 +96,14 @@ impl Index {
         wants: impl Fn(&Reference) -> bool + Send + Sync + 'static,
     ) -> BoxStream<'static, Result<FeedStep, FeedError>> {
         let index = self.clone();
-        let answers = try_unfold(Place::of(from), move |mut place| {
+        let first = (Place::of(from), PAGES_FIRST);
+        let answers = try_unfold(first, move |(mut place, pages)| {
             let index = index.clone();
             async move {
-                let found = place.next(&index, None, false).await?;
-                Ok(found.map(|found| (found, place)))
+                // Most readers want only the latest entries.
+                let pages_max = i32::try_from(pages).ok();
+                let found = place.next(&index, pages_max, false).await?;
+                Ok(found.map(|found| (found, (place, pages.saturating_mul(4)))))
             }
         });
         self.steps(answers, Arc::new(wants))

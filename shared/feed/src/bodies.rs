@@ -7,12 +7,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter};
+use futures::future::ready;
+use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, once};
 use ringfence_aws::BATCH_KEYS_MAX;
 use ringfence_log::{EntryError, news::StreamError};
 
 use crate::checkpoint::Checkpoint;
-use crate::entry::{Entry, FeedStep};
+use crate::entry::{Entry, FeedStep, KnownEntry};
 use crate::error::{BodyError, FeedError};
 use crate::index::Index;
 use crate::mark::Mark;
@@ -27,9 +28,19 @@ const FETCH_BLOCKS_MAX: u64 = (4 * 1_024 * 1_024 / BLOCK_BYTES) as u64;
 pub type Wants = Arc<dyn Fn(&Reference) -> bool + Send + Sync>;
 
 /// References with the checkpoint after each.
-pub(crate) type References = Vec<(Checkpoint, Reference)>;
+pub type References = Vec<(Checkpoint, Reference)>;
 
 impl Index {
+    /// The events of some entries, in their order. If one can't be read, the reason comes with it.
+    ///
+    /// # Errors
+    /// A request that fails for good or too often.
+    pub async fn events(&self, references: References) -> Result<Vec<KnownEntry>, FeedError> {
+        let steps = self.steps(once(ready(Ok(references))), Arc::new(|_| true));
+        let events = steps.map(FeedStep::or_known).try_filter_map(|(_, event)| ready(Ok(event)));
+        events.try_collect().await
+    }
+
     /// The steps of a reader over references, in their order.
     pub(crate) fn steps(
         &self,

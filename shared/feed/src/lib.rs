@@ -56,7 +56,7 @@ pub mod attributes {
     pub use crate::item::{I, P};
 }
 
-pub use bodies::Wants;
+pub use bodies::{References, Wants};
 pub use checkpoint::{
     Checkpoint, CheckpointError, EPOCH_ENTRIES_MAX, EpochEntries, EpochEntriesError,
 };

@@ -46,8 +46,9 @@ impl Reference {
         }
     }
 
-    /// The blocks of the item that a reader fetches; none if the index has the body.
-    pub(crate) fn blocks(&self) -> u64 {
+    /// The blocks of 4 KB that a reader fetches for the body, each for half a read unit; none if the index has the body.
+    #[must_use]
+    pub fn blocks(&self) -> u64 {
         match &self.body {
             Body::InLog(_, blocks) => *blocks,
             Body::Here(_) => 0,

@@ -57,6 +57,17 @@ pub(crate) fn parked_key(reactor: &str, lane: &BoundaryId) -> Item {
     key(reactor, format!("{PARKED}{}", short(lane.as_str())))
 }
 
+pub(crate) fn skipped_key(reactor: &str, place: Checkpoint) -> Item {
+    key(reactor, format!("{SKIPPED}{place}"))
+}
+
+/// The event that a person has skipped, by the place after it, and the reason.
+pub(crate) fn skipped(item: &Item) -> Option<(Checkpoint, String)> {
+    let item = Attributes(item);
+    let place = item.text(ID)?.strip_prefix(SKIPPED)?.parse().ok()?;
+    Some((place, item.text("why")?))
+}
+
 /// The name of a lane. A long name is cut, with a hash of the whole name behind it. The result is longer than any name
 /// that is kept whole, so it is not the name of another lane.
 fn short(lane: &str) -> String {
@@ -256,7 +267,7 @@ impl ParkedLane {
 
     /// The note that a person has skipped its event.
     pub(crate) fn skipped_item(&self, reactor: &str, why: &str, at_ms: u64) -> Item {
-        let mut item = key(reactor, format!("{SKIPPED}{}", self.place));
+        let mut item = skipped_key(reactor, self.place);
         let texts = [
             ("lane", self.lane.as_str()),
             ("event", &self.event),

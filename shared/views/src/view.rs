@@ -181,7 +181,7 @@ impl Definition {
     ///
     /// # Errors
     /// The payload does not have the shape of the type.
-    pub(crate) fn touch(&self, event: &Current<'_>) -> Result<BTreeSet<String>, serde_json::Error> {
+    pub fn touch(&self, event: &Current<'_>) -> Result<BTreeSet<String>, serde_json::Error> {
         (self.touch)(event)
     }
 

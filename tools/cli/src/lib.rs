@@ -29,6 +29,7 @@ mod layout;
 mod line;
 mod lists;
 pub mod machine;
+mod map;
 pub mod objects;
 #[doc(hidden)]
 pub mod out;
@@ -113,6 +114,8 @@ enum OfAll {
     Template(template::Arguments),
     /// Prints what the stack costs a month, item by item.
     Cost(cost::Arguments),
+    /// Shows which commands write which events, who reacts to them, and which views show them.
+    Map(map::Arguments),
     /// Names the parts of the stack that are behind this release of Ringfence, each with the command that mends it.
     /// Status 0: none, 1: some, 2: error.
     Doctor(doctor::Arguments),
@@ -298,6 +301,7 @@ impl OfAll {
             }
             Self::Template(arguments) => ready(template::template(arguments, lists)).boxed_local(),
             Self::Cost(arguments) => ready(cost::cost(arguments, lists)).boxed_local(),
+            Self::Map(arguments) => ready(map::map(arguments, lists)).boxed_local(),
             Self::Doctor(arguments) => ready(doctor::doctor(arguments, lists)).boxed_local(),
             Self::Schema(arguments) => ready(Ok(schema::schema(arguments, lists))).boxed_local(),
             Self::Tables(Tables::Check(arguments)) => {

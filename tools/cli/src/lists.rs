@@ -28,7 +28,7 @@ pub struct Lists {
     /// Makes tags of payloads.
     pub(crate) tags: PayloadTags,
     /// The lock of each context, computed from the code.
-    pub(crate) locks: fn() -> BTreeMap<&'static str, Lock>,
+    pub locks: fn() -> BTreeMap<&'static str, Lock>,
     contract: fn() -> Result<Contract, CatalogError>,
 }
 

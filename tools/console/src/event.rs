@@ -12,15 +12,21 @@ use ringfence_feed::{Checkpoint, Entry, FeedStep, Index};
 use ringfence_stack::Stack;
 
 use crate::events::{before_entry, event_url, time};
-use crate::flow::{self, Around, link};
-use crate::frame::{self, Path, Problem, boundary_url, given, tag_url};
+use crate::flow::{self, Found, Reach, link};
+use crate::followed::{Effects, Followed, States};
+use crate::frame::{self, Cost, Kind, Path, Problem, boundary_url, chip, given, tag_url};
 use crate::site::Site;
+use crate::types::type_url;
 use ringfence_cli::listed;
 
 /// The most bytes of a payload on the page.
 const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
 /// The query of a page that shows the payload as it is stored.
 const AS_STORED: &str = "?newest=false";
+/// The parameter of a page that reads the states of effects, whatever they cost.
+const EFFECTS: &str = "effects";
+/// The read units that a page takes if nobody asks for more.
+const UNITS_MAX: f64 = 20.0;
 /// A search for an event by its id reads at most this many events of the index.
 const LOOKED_MAX: usize = 10_000;
 
@@ -29,22 +35,25 @@ pub(crate) async fn page(
     Path(checkpoint): Path<String>,
     Query(parameters): Query<Vec<(String, String)>>,
 ) -> Result<Markup, Problem> {
-    let around = flow::around(&parameters)?;
+    let reach = Reach::of(&parameters)?;
     let is_newest = is_newest(&parameters)?;
     let index = site.index();
-    let entry = entry(&index, &checkpoint).await?;
-    let event = &site.lists.shown(entry.event.clone(), is_newest);
-    let checkpoint = &entry.checkpoint;
-    let url = event_url(*checkpoint);
+    let nothing = || Problem::nothing(format!("No event has the checkpoint {checkpoint}."));
+    let at: Checkpoint = checkpoint.parse().map_err(|_| nothing())?;
+    let stack = &site.lists.stack;
+    let found = flow::find(&index, stack, at, &reach).await?.ok_or_else(nothing)?;
+    let event = &site.lists.shown(found.entry.event.clone(), is_newest);
+    let url = event_url(at);
     let newest = if is_newest { "" } else { AS_STORED };
-    let flow = Around::of(&index, &entry, around).await?;
+    let followed = followed(&site, &index, &found, &parameters).await?;
     let pretty = pretty(event);
     let shown = head(&pretty);
-    let older = Some(before_entry(entry.checkpoint)).filter(|before| *before > Checkpoint::START);
+    let older = Some(before_entry(at)).filter(|before| *before > Checkpoint::START);
     let main = html! {
         dl {
             dt { "Id" } dd { code { (event.id()) } }
-            dt { "Recorded" } dd { (time(event)) " UTC" }
+            dt { "Recorded" } dd { (time(event)) " UTC, " (frame::ago(event.at)) }
+            dt { "Type" } dd { (chip(Kind::Event, &event.event_type, &type_url(&event.event_type))) }
             dt { "Context" } dd { (event.context) }
             dt { "Partition" }
             dd { a href=(boundary_url(event.partition.as_str())) { (event.partition) } }
@@ -61,7 +70,7 @@ pub(crate) async fn page(
             dt { "By" } dd { (by(&site.lists.stack, event)) }
             dt { "Principal" } dd { (principal(event)) }
             dt { "Command" } dd { code { (event.metadata.text("commandId").unwrap_or("unknown")) } }
-            dt { "Checkpoint" } dd { (checkpoint) }
+            dt { "Checkpoint" } dd { (at) }
         }
         h2 { "Payload" (event.version()) }
         @if event.stored.is_some() {
@@ -76,7 +85,17 @@ pub(crate) async fn page(
             }
         }
         h2 { "What caused what" }
-        (flow.markup(&site.lists.stack, *checkpoint))
+        (found.markup(stack, &followed.followed))
+        @if let Some(units) = followed.unread {
+            p.note {
+                "The states of effects are not read. "
+                a href=(frame::url(&url, [(EFFECTS, "true")])) { "Read them" }
+                ", for about " (units) " read units."
+            }
+        }
+        @if let Some(correlation) = event.metadata.text("correlationId") {
+            p { a href=(frame::url("/map", [("correlation", correlation)])) { "Replay it on the map" } }
+        }
         h2 { "Metadata" }
         @if event.metadata.iter().next().is_none() { p { "The event has none." } }
         dl {
@@ -89,7 +108,39 @@ pub(crate) async fn page(
             @if let Some(older) = older { a href=(event_url(older)) rel="prev" { "The event before" } }
         }
     };
-    Ok(frame::page(&site, "/events", &event.event_type, Some(index.usage()), &main))
+    let cost = Cost::from(index.usage()) + followed.cost;
+    Ok(frame::page(&site, "/events", &event.event_type, cost, &main))
+}
+
+/// What followed the events of a flow, and what that cost.
+struct Read {
+    followed: Followed,
+    /// The read units for the states of effects, if these are not read because the page would cost too much.
+    unread: Option<f64>,
+    cost: Cost,
+}
+
+async fn followed(
+    site: &Site,
+    index: &Index,
+    found: &Found,
+    parameters: &[(String, String)],
+) -> Result<Read, Problem> {
+    let mut followed = Followed::computed(&site.lists.stack, &found.flow);
+    let effects = Effects::of(&site.lists.stack, &found.flow);
+    let is_asked = given(parameters, EFFECTS) == Some("true");
+    let units = effects.units();
+    let Some(table) = site.reactors() else {
+        followed.add_effects(&effects, None);
+        return Ok(Read { followed, unread: None, cost: Cost::default() });
+    };
+    if !is_asked && index.usage().total().read + units > UNITS_MAX {
+        followed.add_effects(&effects, None);
+        return Ok(Read { followed, unread: Some(units), cost: Cost::default() });
+    }
+    let states = States::read(&table, &effects).await?;
+    followed.add_effects(&effects, Some(&states));
+    Ok(Read { followed, unread: None, cost: table.meter().snapshot().into() })
 }
 
 /// The whole payload as a file of JSON.

@@ -12,9 +12,10 @@ use futures::{Stream, StreamExt, stream};
 use maud::{Markup, html};
 use ringfence_core::{SequencedEvent, visible};
 use ringfence_feed::{Checkpoint, Entry, FeedError, FeedStep, Index, Until};
+use ringfence_stack::Stack;
 
 use crate::filter::{Filter, Form};
-use crate::frame::{self, Problem, boundary_url, shown};
+use crate::frame::{self, Problem, ago, boundary_url, shown};
 use crate::site::Site;
 use ringfence_cli::place::CheckpointName;
 use ringfence_cli::{listed, readable};
@@ -37,9 +38,14 @@ type Parameters = Query<Vec<(String, String)>>;
 /// The most bytes of a page's rows. A larger page ends before its limit, and the next page continues.
 const ROWS_BYTES_MAX: usize = 1024 * 1024;
 
+/// Contexts get one of so many colours.
+const CONTEXT_COLOURS: usize = 8;
+
 /// The rows that were found, and how far the search went.
 struct Found {
     rows: Vec<Markup>,
+    /// The times of the newest and the oldest row, in milliseconds since 1970.
+    times: Option<(u64, u64)>,
     looked_at: usize,
     /// The checkpoint before the last event that was read.
     reached: Checkpoint,
@@ -80,7 +86,7 @@ pub(crate) async fn page(
         table.events role="table" {
             thead role="rowgroup" {
                 tr role="row" {
-                    @for column in ["Time (UTC)", "Type", "Context", "Partition", "Payload"] {
+                    @for column in ["Recorded", "Type", "Context", "Partition", "Principal", "Payload"] {
                         th role="columnheader" scope="col" { (column) }
                     }
                 }
@@ -106,10 +112,20 @@ fn looked(found: &Found, is_all: bool, has_older: bool) -> String {
         false => "back to the first".to_owned(),
     };
     let plural = if looked_at == 1 { "" } else { "s" };
+    let rate = rate(shown, found.times);
     match is_all {
-        true => format!("{shown} event{plural}, {to}."),
-        false => format!("{shown} of {looked_at} event{plural}, {to}."),
+        true => format!("{shown} event{plural}{rate}, {to}."),
+        false => format!("{shown} of {looked_at} event{plural}{rate}, {to}."),
     }
+}
+
+/// How many of these events there were in a minute, in words; empty if they say nothing about it.
+fn rate(events: usize, times: Option<(u64, u64)>) -> String {
+    let Some((newest, oldest)) = times.filter(|(newest, oldest)| newest > oldest) else {
+        return String::new();
+    };
+    let rate = (events - 1) as f64 * 60_000.0 / (newest - oldest) as f64;
+    if rate < 10.0 { format!(", {rate:.1} a minute") } else { format!(", {rate:.0} a minute") }
 }
 
 fn limit(text: &str) -> Result<usize, Problem> {
@@ -133,7 +149,7 @@ async fn look(
     before: Checkpoint,
     limit: usize,
 ) -> Result<Found, FeedError> {
-    let mut found = Found { rows: Vec::new(), looked_at: 0, reached: before };
+    let mut found = Found { rows: Vec::new(), times: None, looked_at: 0, reached: before };
     let (mut steps, mut bytes) = (index.read_back_where(before, filter.wants()), 0);
     while found.rows.len() < limit && found.looked_at < LOOKED_MAX && bytes < ROWS_BYTES_MAX {
         let Some(step) = steps.next().await else {
@@ -145,6 +161,8 @@ async fn look(
         found.reached = before_entry(checkpoint);
         let entry = known.map(readable);
         if let Some(entry) = entry.filter(|entry| filter.matches(&entry.event)) {
+            let at = entry.event.at;
+            found.times = Some((found.times.map_or(at, |(newest, _)| newest), at));
             let row = row(site, entry);
             bytes += row.0.len();
             found.rows.push(row);
@@ -169,15 +187,25 @@ fn row(site: &Site, Entry { checkpoint, event }: Entry) -> Markup {
     let partition = event.partition.as_str();
     html! {
         tr role="row" {
-            td role="cell" { (time(&event)) }
-            td role="cell" { a href=(event_url(checkpoint)) { (event.event_type) } (event.version()) }
-            td role="cell" { (event.context) }
+            td role="cell" { (ago(event.at)) }
+            td role="cell" {
+                a.chip.event href=(event_url(checkpoint)) { (event.event_type) } (event.version())
+            }
+            td role="cell" { (context(&site.lists.stack, &event.context)) }
             td role="cell" {
                 a href=(boundary_url(partition)) { (partition) } " / " (event.slot)
             }
+            td role="cell" { (visible(event.metadata.origin().principal.unwrap_or_default())) }
             td.data role="cell" { code { (cut(&event.data.to_string(), DATA_CHARS_MAX)) } }
         }
     }
+}
+
+/// The name of a context in its colour. Colours follow the order of the stack's contexts.
+pub(crate) fn context(stack: &Stack, name: &str) -> Markup {
+    let place = stack.contexts.iter().position(|context| context.name == name);
+    let class = place.map(|place| format!("context context-{}", place % CONTEXT_COLOURS));
+    html! { span class=[class] { (name) } }
 }
 
 /// The time of an event, for a person and for a program.
@@ -187,12 +215,17 @@ pub(crate) fn time(event: &SequencedEvent) -> Markup {
     html! { time datetime=(at) { (shown) } }
 }
 
-/// The first characters of a text.
+/// The first characters of a text, to the end of a word if that is not far.
 pub(crate) fn cut(text: &str, chars_max: usize) -> String {
-    match text.char_indices().nth(chars_max) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}…", &text[..end]),
-    }
+    let Some((end, next)) = text.char_indices().nth(chars_max) else { return text.to_owned() };
+    let whole = &text[..end];
+    let is_part = |c: char| c.is_alphanumeric();
+    let shown = match is_part(next) {
+        true => whole.trim_end_matches(is_part),
+        false => whole,
+    };
+    let shown = if shown.len() * 2 < whole.len() { whole } else { shown };
+    format!("{shown}…")
 }
 
 /// Sends the rows of new events, from the parameter `after` on, or from the end of a lost connection on. Rows that are
@@ -227,4 +260,30 @@ pub(crate) async fn live(
         stream::iter(new.into_iter().chain(failed).map(Ok))
     });
     Ok(Sse::new(sent).keep_alive(KeepAlive::default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_after_a_word_unless_the_word_is_half_of_it() {
+        for (text, chars_max, expected) in [
+            ("one two", 7, "one two"),
+            ("one two", 6, "one …"),
+            ("one two", 4, "one …"),
+            ("one two", 3, "one…"),
+            ("é\u{301}ééééé", 3, "é\u{301}é…"),
+            ("a lengthy", 8, "a length…"),
+        ] {
+            assert_eq!(cut(text, chars_max), expected, "{text} {chars_max}");
+        }
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_events_between_the_first_and_the_last() {
+        assert_eq!(rate(3, Some((61_000, 1_000))), ", 2.0 a minute");
+        assert_eq!(rate(100, Some((1_000, 0))), ", 5940 a minute");
+        assert_eq!((rate(1, Some((1, 1))), rate(0, None)), (String::new(), String::new()));
+    }
 }

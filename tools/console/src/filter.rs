@@ -74,7 +74,7 @@ impl Form {
     pub(crate) fn markup(&self, stack: &Stack, limit: usize) -> Markup {
         let times = [("since", "From (UTC)", &self.since), ("until", "Until (UTC)", &self.until)];
         html! {
-            form.filter method="get" action="/events" role="search" aria-label="Filter" {
+            form.filter.events method="get" action="/events" role="search" aria-label="Filter" {
                 label { "Context"
                     select name="context" {
                         option value="" { "any" }
@@ -92,8 +92,8 @@ impl Form {
                 }
                 input type="hidden" name="limit" value=(limit);
                 button { "Filter" }
-                @if !self.is_empty() { a href="/events" { "Show all" } }
             }
+            @if !self.is_empty() { p.note { a href="/events" { "Show all events" } } }
         }
     }
 }

@@ -1,196 +1,300 @@
-//! The flow of an event, as a tree and with the times of its commands. The flow is searched in the index, among the
-//! events around the event.
+//! Finds the flow of an event in the index, and shows it on one time axis.
+//!
+//! The index has no causes, so bodies must be read. First come the references around the event, which are cheap. Then
+//! the causes are read one by one, because each event names its own. Of the other events, those nearest to the event
+//! are read, if the stack can write their types in such a flow.
 
-use futures::{StreamExt, TryStreamExt};
+use std::collections::{BTreeSet, HashMap};
+
 use maud::{Markup, html};
 use ringfence_cli::flow::{Flow, FlowCommand, FlowRow};
-use ringfence_cli::listed;
-use ringfence_core::{SequencedEvent, rfc3339, visible};
-use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Until};
+use ringfence_cli::readable;
+use ringfence_core::{rfc3339, visible};
+use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Reference};
 use ringfence_stack::{ContextInfo, SliceInfo, Stack};
 
-use crate::events::{cut, event_url, time};
-use crate::frame::{Problem, slice_url, url};
+use crate::axis::{Axis, WIDTH, duration};
+use crate::events::{cut, event_url};
+use crate::followed::{Followed, Sequel};
+use crate::frame::{Kind, Problem, chip, encoded, given, slice_url, url};
 
-/// This many events before and after an event are read, if the URL does not set it.
-const AROUND: usize = 500;
-/// The most that a URL can set.
-const AROUND_MAX: usize = 10_000;
-/// The most characters of a command's id in the tree. A UUID fits.
+/// The parameter of a page that searches for the flow as far as a page may.
+const FURTHER: &str = "further";
+/// The most entries before and after the event whose bodies a page may read.
+const FURTHER_MAX: usize = 10_000;
+/// The most characters of a command's id. A UUID fits.
 const ID_CHARS_MAX: usize = 36;
-/// The tree shows at most this many levels of commands.
-const LEVELS_MAX: usize = 50;
-/// The most commands whose times are shown.
-const ROWS_MAX: usize = 200;
-/// The width of the picture of times.
-const WIDTH: u64 = 1_000;
+/// Deeper lines are not indented further.
+const LEVELS_MAX: usize = 8;
+/// The most commands that are shown.
+const COMMANDS_MAX: usize = 200;
 
-/// The parameter `around`.
-pub(crate) fn around(parameters: &[(String, String)]) -> Result<usize, Problem> {
-    let Some((_, text)) = parameters.iter().find(|(name, _)| name == "around") else {
-        return Ok(AROUND);
-    };
-    let wrong = || Problem::bad(format!("around: write a number from 1 to {AROUND_MAX}."));
-    text.parse().ok().filter(|around| (1..=AROUND_MAX).contains(around)).ok_or_else(wrong)
+/// How far a page searches for the flow of an event.
+pub(crate) struct Reach {
+    /// How many entries of the index before and after the event.
+    around: usize,
+    /// How many blocks of bodies, besides the event's own; half a read unit each.
+    blocks: u64,
+    /// Whether events of all types are read, also if no list says that they can be in the flow.
+    is_far: bool,
 }
 
-/// The flow of an event, as far as it was found.
-pub(crate) struct Around {
-    flow: Flow,
-    around: usize,
-    /// Whether there are events before or after those that were read.
+impl Reach {
+    /// With this reach a page costs about 15 read units at most.
+    const NEAR: Self = Self { around: 200, blocks: 16, is_far: false };
+    const FAR: Self = Self { around: FURTHER_MAX, blocks: u64::MAX, is_far: true };
+
+    /// The parameter `further`.
+    pub(crate) fn of(parameters: &[(String, String)]) -> Result<Self, Problem> {
+        match given(parameters, FURTHER) {
+            None => Ok(Self::NEAR),
+            Some("true") => Ok(Self::FAR),
+            Some(_) => Err(Problem::bad(format!("{FURTHER}: write true, or leave it out."))),
+        }
+    }
+}
+
+/// An event, and its flow as far as it was found.
+pub(crate) struct Found {
+    pub(crate) entry: Entry,
+    pub(crate) flow: Flow,
+    is_far: bool,
+    /// Whether there are events that were not looked at.
     has_more: bool,
 }
 
-impl Around {
-    /// The flow of an entry, found among so many entries before and after it.
-    pub(crate) async fn of(index: &Index, entry: &Entry, around: usize) -> Result<Self, FeedError> {
-        let Some(flow) = entry.event.metadata.text("correlationId") else {
-            let flow = Flow::new(vec![entry.clone()]);
-            return Ok(Self { flow, around, has_more: false });
-        };
-        // The first of these is the entry itself.
-        let entries = index.before(entry.checkpoint, around + 1).await?.into_iter().rev();
-        let mut entries = entries.map(listed).collect::<Result<Vec<_>, _>>()?;
-        let has_earlier = entries.len() > around;
-        let later = index.read(entry.checkpoint, Until::Present).take(around);
-        let later: Vec<_> = later.map(listed).try_collect().await?;
-        let has_more = has_earlier || later.len() == around;
-        entries.extend(later);
-        entries.retain(|entry| entry.event.metadata.text("correlationId") == Some(flow));
-        Ok(Self { flow: Flow::new(entries), around, has_more })
+/// The event at a checkpoint, with its flow; `None` if the index has no such entry.
+pub(crate) async fn find(
+    index: &Index,
+    stack: &Stack,
+    at: Checkpoint,
+    reach: &Reach,
+) -> Result<Option<Found>, FeedError> {
+    let end = index.end().await?;
+    if at > end {
+        return Ok(None);
     }
+    let after = i64::try_from(reach.around).unwrap_or(i64::MAX);
+    let after = Checkpoint::try_from(i64::from(at).saturating_add(after));
+    let from = after.unwrap_or(end).min(end);
+    let references = index.references(from, 2 * reach.around + 1, false).await?;
+    let Some(here) = references.iter().position(|(it, _)| *it == at) else { return Ok(None) };
+    let read = async |some: Vec<usize>| {
+        let some = some.into_iter().map(|n| references[n].clone()).collect();
+        let read = index.events(some).await?;
+        Ok::<Vec<Entry>, FeedError>(read.into_iter().map(readable).collect())
+    };
+    let Some(entry) = read(vec![here]).await?.pop() else { return Ok(None) };
+    let is_far = reach.is_far;
+    let Some(correlation) = entry.event.metadata.text("correlationId") else {
+        let flow = Flow::new(vec![entry.clone()]);
+        return Ok(Some(Found { flow, entry, is_far, has_more: false }));
+    };
 
-    /// The tree and its times. The tree marks the event at `here`.
-    pub(crate) fn markup(&self, stack: &Stack, here: Checkpoint) -> Markup {
-        let tree = Tree { flow: &self.flow, stack, here };
-        let around = AROUND_MAX.to_string();
-        html! {
-            ul.flow {
-                @for root in &self.flow.roots { (tree.command(&self.flow.commands[*root], None, LEVELS_MAX)) }
+    let ids = references.iter().map(|(_, it)| id(it)).zip(0..).collect::<HashMap<_, usize>>();
+    let (mut entries, mut taken, mut blocks) =
+        (vec![entry.clone()], BTreeSet::from([here]), reach.blocks);
+    let mut take = |n: usize| {
+        let size = references[n].1.blocks();
+        let is_new = size <= blocks && taken.insert(n);
+        blocks -= if is_new { size } else { 0 };
+        is_new
+    };
+    let cause =
+        |entries: &[Entry]| ids.get(entries.last()?.event.metadata.text("causationId")?).copied();
+    while let Some(n) = cause(&entries) {
+        if !take(n) {
+            break;
+        }
+        entries.extend(read(vec![n]).await?);
+    }
+    let related = related(stack, entries.iter().map(|entry| &*entry.event.event_type));
+    let known: BTreeSet<_> = entries.iter().map(|entry| entry.checkpoint).collect();
+    let is_wanted = |(it, reference): &&(Checkpoint, Reference)| {
+        !known.contains(it) && (is_far || related.contains(&*reference.event_type))
+    };
+    let wanted = references.iter().enumerate().filter(|(_, it)| is_wanted(it));
+    let mut wanted: Vec<_> = wanted.map(|(n, _)| n).collect();
+    wanted.sort_by_key(|n| n.abs_diff(here));
+    let count = wanted.len();
+    let mut near: Vec<_> = wanted.into_iter().take_while(|n| take(*n)).collect();
+    let oldest = references.last().and_then(|(it, _)| it.previous());
+    let has_more =
+        near.len() < count || from < end || oldest.is_some_and(|it| it > Checkpoint::START);
+    near.sort_unstable();
+    entries.extend(read(near).await?);
+    entries.sort_by_key(|entry| entry.checkpoint);
+    entries.retain(|it| it.event.metadata.text("correlationId") == Some(correlation));
+    Ok(Some(Found { flow: Flow::new(entries), entry, is_far, has_more }))
+}
+
+fn id(reference: &Reference) -> String {
+    format!("{}/{}", reference.partition.id, reference.slot)
+}
+
+/// The types that a flow with events of these types can have, by the list of the stack.
+fn related<'a>(stack: &'a Stack, types: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
+    let mut found: BTreeSet<_> = types.collect();
+    loop {
+        let before = found.len();
+        for (context, slice) in stack.slices() {
+            let dues = context.dues.iter().filter(|due| due.name == slice.name);
+            let writes = slice.writes.iter().map(|name| &**name);
+            let causes = slice.reacts_to.iter().map(|cause| cause.event_type);
+            let causes = causes.chain(dues.flat_map(|due| due.types.iter().copied()));
+            let of_slice: BTreeSet<_> = writes.chain(causes).collect();
+            if !found.is_disjoint(&of_slice) {
+                found.extend(of_slice);
             }
-            @if self.flow.commands.len() > 1 { (times(&self.flow)) }
-            @if self.has_more {
-                p.note {
-                    "Of the index, " (self.around) " events before and after this one were looked at. "
-                    @if self.around < AROUND_MAX {
-                        a href=(url(&event_url(here), [("around", &*around)])) { "Look further" }
-                    }
-                }
-            }
+        }
+        if found.len() == before {
+            return found;
         }
     }
 }
 
-struct Tree<'a> {
-    flow: &'a Flow,
-    stack: &'a Stack,
-    here: Checkpoint,
+/// An entry of the axis.
+struct Line {
+    at_ms: u64,
+    /// When the last event of a command was recorded, or the same time again.
+    until_ms: u64,
+    level: usize,
+    kind: Kind,
+    is_here: bool,
+    what: Markup,
 }
 
-impl Tree<'_> {
+impl Found {
+    /// The flow on its axis, with everything that followed.
+    pub(crate) fn markup(&self, stack: &Stack, followed: &Followed) -> Markup {
+        let lines = self.lines(stack, followed);
+        let axis = Axis::of(lines.iter().flat_map(|line| [line.at_ms, line.until_ms]));
+        let began = lines.first().map_or(0, |line| line.at_ms);
+        let hidden = self.flow.commands.len().saturating_sub(COMMANDS_MAX);
+        let here = event_url(self.entry.checkpoint);
+        html! {
+            p { "The first event was recorded at " (rfc3339(began)) ". Times are after it." }
+            ol.flow {
+                @for (n, line) in lines.iter().enumerate() {
+                    @let before = lines[n.saturating_sub(1)].at_ms;
+                    @if axis.breaks(before, line.at_ms) {
+                        li.gap { "Nothing for " (duration(line.at_ms - before)) }
+                    }
+                    (line.markup(&axis, began))
+                }
+            }
+            @if hidden > 0 { p.note { "Of the flow " (hidden) " more commands are not shown." } }
+            @if self.has_more && !self.is_far {
+                p.note {
+                    "There may be more: only the nearest events of the index were read. "
+                    a href=(url(&here, [(FURTHER, "true")])) { "Look further" }
+                    ", in up to " (FURTHER_MAX) " events before and after this one, for half a read unit each."
+                }
+            }
+            @if self.has_more && self.is_far {
+                p.note { (FURTHER_MAX) " events of the index before and after this one were looked at." }
+            }
+        }
+    }
+
+    fn lines(&self, stack: &Stack, followed: &Followed) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for FlowRow { command, level, waited_ms, .. } in
+            self.flow.rows().into_iter().take(COMMANDS_MAX)
+        {
+            let (at_ms, until_ms) = command.times();
+            let kind = if command.by.is_some() { Kind::Reaction } else { Kind::Command };
+            let what = self.command(stack, command, kind, waited_ms);
+            lines.push(Line { at_ms, until_ms, level, kind, is_here: false, what });
+            for entry in &command.events {
+                let is_here = entry.checkpoint == self.entry.checkpoint;
+                let (event, at) = (&entry.event, entry.event.at);
+                let what = html! {
+                    a.chip.event href=(event_url(entry.checkpoint)) aria-current=[is_here.then_some("true")] {
+                        span.hidden { "event " } (event.event_type)
+                    }
+                    " " code { (event.id()) }
+                };
+                let (kind, level) = (Kind::Event, level + 1);
+                lines.push(Line { at_ms: at, until_ms: at, level, kind, is_here, what });
+                for Sequel { at_ms, kind, what } in followed.of(entry.checkpoint) {
+                    let (at_ms, what, level) = (*at_ms, what.clone(), level + 1);
+                    let is_here = false;
+                    lines.push(Line { at_ms, until_ms: at_ms, level, kind: *kind, is_here, what });
+                }
+            }
+        }
+        lines.sort_by_key(|line| line.at_ms);
+        lines
+    }
+
     fn command(
         &self,
+        stack: &Stack,
         command: &FlowCommand,
-        cause: Option<&SequencedEvent>,
-        levels: usize,
+        kind: Kind,
+        waited_ms: Option<u64>,
     ) -> Markup {
-        let elsewhere = command.cause.as_ref().filter(|_| cause.is_none());
+        let cause = command.cause.as_ref().filter(|_| waited_ms.is_none());
+        let cause = cause.map(|cause| (cause, url_of_id(cause)));
         html! {
-            li.command {
-                span.kind { "Command" } " "
-                strong {
-                    @match &command.slice {
-                        Some(slice) => { (link(self.stack, &command.context, slice)) }
-                        None => { (command.context) ", slice not recorded" }
-                    }
+            @match &command.slice {
+                Some(slice) if is_of(stack, &command.context, slice) => {
+                    (chip(kind, &command.name(), &slice_url(&command.name())))
                 }
-                " "
-                @if let Some(id) = &command.id { code title=(visible(id)) { (cut(id, ID_CHARS_MAX)) } }
-                @if let Some(by) = &command.by { span.note { " by " (by) } }
-                @if let Some(principal) = &command.principal { span.note { " for " (visible(principal)) } }
-                @if let Some(cause) = elsewhere { span.note { " caused by " (cause) ", which is not shown above it" } }
-                ul { @for entry in &command.events { (self.event(entry, levels)) } }
+                Some(_) => { (command.name()) }
+                None => { (command.context) ", slice not recorded" }
             }
-        }
-    }
-
-    fn event(&self, entry: &Entry, levels: usize) -> Markup {
-        let id = entry.event.id();
-        let caused = &self.flow.caused[&id];
-        let is_here = entry.checkpoint == self.here;
-        html! {
-            li.event {
-                span.kind { "Event" } " "
-                a href=(event_url(entry.checkpoint)) aria-current=[is_here.then_some("true")] {
-                    (entry.event.event_type)
-                }
-                " " code { (id) } " " (time(&entry.event))
-                @if !caused.is_empty() {
-                    ul {
-                        @match levels.checked_sub(1) {
-                            None => { li { "and more" } }
-                            Some(levels) => {
-                                @for place in caused {
-                                    (self.command(&self.flow.commands[*place], Some(&entry.event), levels))
-                                }
-                            }
-                        }
-                    }
+            @if let Some(id) = &command.id { " " code title=(visible(id)) { (cut(id, ID_CHARS_MAX)) } }
+            @if let Some(by) = &command.by { span.note { " by " (by) } }
+            @if let Some(principal) = &command.principal { span.note { " for " (visible(principal)) } }
+            @if let Some(ms) = waited_ms { span.note { " " (duration(ms)) " after its cause" } }
+            @if let Some((cause, url)) = cause {
+                span.note {
+                    " caused by "
+                    @match url { Some(url) => { a href=(url) { (cause) } }, None => { (cause) } }
+                    ", which is not shown here"
                 }
             }
         }
     }
 }
 
-/// The times of a flow's commands: a table with a picture in its last column.
-fn times(flow: &Flow) -> Markup {
-    let (began, ended) = flow.times();
-    let rows = flow.rows();
-    let bar = |command: &FlowCommand| {
-        let (first, last) = command.times();
-        let whole = (ended - began).max(1);
-        let place = |at: u64| (at - began) * WIDTH / whole;
+impl Line {
+    fn markup(&self, axis: &Axis, began: u64) -> Markup {
+        let Self { at_ms, until_ms, level, kind, is_here, what } = self;
+        let class = format!("{} level-{}", kind.name(), (*level).min(LEVELS_MAX));
+        let (from, exact) = (axis.place(*at_ms).min(WIDTH - 8), rfc3339(*at_ms));
+        let width = (axis.place(*until_ms).saturating_sub(from)).max(8);
         html! {
-            svg viewBox={ "0 0 " (WIDTH) " 10" } preserveAspectRatio="none" aria-hidden="true" {
-                rect x=(place(first).min(WIDTH - 5)) width=((place(last) - place(first)).max(5)) height="10" {}
-            }
-        }
-    };
-    html! {
-        h3 { "When" }
-        p { "The first event was recorded at " (rfc3339(began)) ", the last one " (ended - began) " ms later." }
-        div.wide tabindex="0" role="region" aria-label="Times" {
-            table.figures.times {
-                thead {
-                    tr {
-                        th scope="col" { "Command" }
-                        th scope="col" { "After the first event, in ms" }
-                        th scope="col" { "After its cause, in ms" }
-                        th aria-hidden="true" {}
-                    }
-                }
-                tbody {
-                    @for FlowRow { command, level, waited_ms, .. } in rows.iter().take(ROWS_MAX) {
-                        tr {
-                            th scope="row" { span.level aria-hidden="true" { ("\u{2003}".repeat((*level).min(LEVELS_MAX))) } (command.name()) }
-                            td.number { (command.times().0 - began) }
-                            td.number { @if let Some(ms) = waited_ms { (ms) } }
-                            td.bar aria-hidden="true" { (bar(command)) }
-                        }
-                    }
+            li class=(class) data-here[*is_here] {
+                time.after datetime=(exact) title=(exact) { "+" (duration(at_ms.saturating_sub(began))) }
+                div { (what) }
+                svg viewBox={ "0 0 " (WIDTH) " 10" } preserveAspectRatio="none" aria-hidden="true" {
+                    line x2=(WIDTH) y1="5" y2="5" {}
+                    rect x=(from) width=(width) height="10" {}
                 }
             }
         }
-        @if rows.len() > ROWS_MAX { p.note { "These are the first " (ROWS_MAX) " of " (rows.len()) " commands." } }
     }
+}
+
+/// The page that leads to the event with this id.
+pub(crate) fn url_of_id(id: &str) -> Option<String> {
+    let (partition, slot) = id.rsplit_once('/')?;
+    let slot: u64 = slot.parse().ok()?;
+    Some(format!("/events/{}/{slot}", encoded(partition)))
+}
+
+fn is_of(stack: &Stack, context: &str, slice: &str) -> bool {
+    let is_it = |(of, info): (&ContextInfo, &SliceInfo)| of.name == context && info.name == slice;
+    stack.slices().any(is_it)
 }
 
 /// The name of a slice, with a link to its page if this build has the slice.
 pub(crate) fn link(stack: &Stack, context: &str, slice: &str) -> Markup {
-    let is_it = |(of, info): (&ContextInfo, &SliceInfo)| of.name == context && info.name == slice;
     let name = format!("{context}/{slice}");
-    match stack.slices().any(is_it) {
+    match is_of(stack, context, slice) {
         true => html! { a href=(slice_url(&name)) { (name) } },
         false => html! { (name) },
     }

@@ -1,6 +1,7 @@
 //! The common parts of all pages: head, navigation, cost, links, times, and the page of an error.
 
 use std::iter::Sum;
+use std::ops::Add;
 
 use axum::extract::{self, FromRequestParts};
 use axum::http::StatusCode;
@@ -65,15 +66,23 @@ impl<'a, const N: usize> From<[&'a Meter; N]> for Cost {
     }
 }
 
+impl Add for Cost {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            requests: self.requests + other.requests,
+            units: Units {
+                read: self.units.read + other.units.read,
+                write: self.units.write + other.units.write,
+            },
+        }
+    }
+}
+
 impl Sum for Cost {
     fn sum<I: Iterator<Item = Self>>(costs: I) -> Self {
-        costs.fold(Self::default(), |sum, cost| Self {
-            requests: sum.requests + cost.requests,
-            units: Units {
-                read: sum.units.read + cost.units.read,
-                write: sum.units.write + cost.units.write,
-            },
-        })
+        costs.fold(Self::default(), Add::add)
     }
 }
 

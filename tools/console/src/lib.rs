@@ -5,6 +5,7 @@
 //! has access, and whether a request may change anything.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
+mod axis;
 mod boundary;
 mod command;
 mod commands;
@@ -17,6 +18,7 @@ mod events;
 mod explanation;
 mod filter;
 mod flow;
+mod followed;
 mod frame;
 mod guard;
 mod job;
@@ -24,10 +26,12 @@ mod jobs;
 mod lanes;
 mod overview;
 mod own;
+mod search;
 mod series;
 mod site;
 mod slices;
 mod trouble;
+mod types;
 mod verdict;
 mod views;
 
@@ -175,6 +179,9 @@ fn router(site: Site, guard: Guard) -> Router {
         .route("/events/{event}/payload", get(event::payload))
         .route("/events/{event}/{slot}", get(event::find))
         .route("/boundary", get(boundary::page))
+        .route("/search", get(search::page))
+        .route("/types", get(types::all))
+        .route("/types/{type}", get(types::page))
         .route("/slices", get(slices::all))
         .route("/slices/{context}/{slice}", get(slices::page).post(slices::send))
         .route("/api", get(contract::page))

@@ -286,25 +286,23 @@ async fn with_flow() -> (World, SequencedEvent) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_flow_of_an_event_shows_what_caused_what_from_any_of_its_events() {
+async fn the_flow_of_an_event_is_on_one_axis_from_any_of_its_events() {
     let (world, _) = with_flow().await;
     let console = Console::start(&world, &[]).await;
-    for here in [1, 3] {
+    for (here, units) in [(1, "6"), (3, "6")] {
         let page = console.page(&format!("/events/{here}")).await;
-        let (_, flow) = page.split_once("<ul class=\"flow\">").unwrap();
+        let (_, flow) = page.split_once("<ol class=\"flow\">").unwrap();
         let flow = flow.split("Metadata").next().unwrap();
         assert_eq!(listed(flow), [1, 3], "{flow}");
         let places = [">c1</code>", "/events/1\"", ">r/1</code>", "/events/3\""];
         let places = places.map(|text| flow.find(text).expect(text));
         assert!(places.is_sorted(), "{places:?}: {flow}");
         assert!(flow.contains(&format!("/events/{here}\" aria-current")), "{flow}");
-        let (_, times) = flow.split_once("<table class=\"figures times\">").unwrap();
-        let rows: Vec<_> = times.split("<tr>").skip(2).collect();
-        let has = |n: usize, text: &str| assert!(rows[n].contains(text), "{text}: {times}");
-        assert_eq!(rows.len(), 2, "{times}");
-        has(0, "<td class=\"number\">0</td><td class=\"number\"></td>");
-        has(1, "catalog/order-product</th><td class=\"number\">");
-        (0..2).for_each(|n| has(n, "<td class=\"bar\" aria-hidden=\"true\"><svg "));
+        let lines = flow.split("</ol>").next().unwrap().matches("<time class=\"after\"").count();
+        assert!(lines >= 4 && lines == flow.matches("<svg ").count(), "{flow}");
+        assert!(flow.contains(" after its cause") && flow.contains(">+0 ms</time>"), "{flow}");
+        assert!(page.contains(&format!("{units} read units")), "{page}");
+        assert_eq!(link(&page, "Replay it on the map").unwrap(), "/map?correlation=c1");
     }
     let (old, new) = (console.page("/events/1").await, console.page("/events/3").await);
     let not = "not recorded: an older version wrote the event, or it was imported.";
@@ -315,10 +313,85 @@ async fn the_flow_of_an_event_shows_what_caused_what_from_any_of_its_events() {
             && new.contains(r"<code>jwt:main:ada\u202e</code>"),
         "{new}"
     );
-    let page = console.page("/events/3?around=1").await;
-    assert!(page.contains("caused by productId:p1/1, which is not shown above it"), "{page}");
-    assert!(page.contains("1 events before and after this one were looked at"), "{page}");
-    assert_eq!(link(&page, "Look further").unwrap(), "/events/3?around=10000");
+    let (status, page) = console.refused("/events/3?further=1").await;
+    assert!(status == 400 && page.contains("further: write true, or leave it out."), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_a_busy_index_reads_few_bodies_and_says_what_more_would_cost() {
+    let world = World::start().await;
+    let mut metadata = metadata("c1", "c1");
+    metadata.insert("correlationId", "busy").unwrap();
+    world.append_with(demand("p1", "o1"), metadata).await;
+    for _ in 0..9 {
+        world.append((0..45).flat_map(|n| demand("p1", &format!("o{n}"))).collect()).await;
+    }
+    world.index(&[&ringfence_core::BoundaryId::stored("productId:p1")]).await;
+    let console = Console::start(&world, &[]).await;
+    for (path, units) in
+        [("/events/1", "14"), ("/search?q=nowhere", "15"), ("/types/ProductDemandRecorded", "10")]
+    {
+        let page = console.page(path).await;
+        assert!(page.contains(&format!(" and {units} read units")), "{path}: {page}");
+    }
+    let page = console.page("/events/1").await;
+    let further = link(&page, "Look further").unwrap();
+    assert_eq!(further, "/events/1?further=true");
+    assert!(!console.page(&further).await.contains("Look further"));
+    let page = console.page("/search?q=busy").await;
+    assert!(page.contains("in the newest 25 events"), "{page}");
+    let further = console.get(&link(&page, "Look in 10000").unwrap()).await;
+    assert_eq!(further.headers()[LOCATION], "/events/1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_search_takes_every_id_and_name_and_says_where_it_looked() {
+    let (world, _) = with_flow().await;
+    let console = Console::start(&world, &[]).await;
+    for (q, page) in [
+        ("productId%3Ap1", "/boundary?id=productId%3Ap1"),
+        ("orderId%3Ao%2F1", "/boundary?id=orderId%3Ao%252F1"),
+        ("productId%3Ap1%2F1", "/events/productId%3Ap1/1"),
+        ("3", "/events/3"),
+        ("r%2F1", "/events/3"),
+        ("c1", "/events/3"),
+        ("ProductDemandRecorded", "/types/ProductDemandRecorded"),
+        ("+pack-parcel+", "/slices/catalog/pack-parcel"),
+        ("catalog%2Fpack-parcel", "/slices/catalog/pack-parcel"),
+    ] {
+        let found = console.get(&format!("/search?q={q}")).await;
+        let to = found.headers().get(LOCATION);
+        assert_eq!(to.and_then(|to| to.to_str().ok()), Some(page), "{q}");
+    }
+    let page = console.page("/search?q=PRODUCTA").await;
+    assert_eq!(link(&page, "ProductAdded").as_deref(), Some("/types/ProductAdded"), "{page}");
+    let page = console.page("/search?q=%3Cb%3E%E2%80%AE").await;
+    assert!(page.contains(r"<code>&lt;b&gt;\u202e</code>"), "{page}");
+    assert!(page.contains("in the newest 3 events of the index, which are all."), "{page}");
+    assert!(console.page("/search?q=").await.contains("The search takes a partition"));
+    let (status, page) = console.refused(&format!("/search?q={}", "a".repeat(3_000))).await;
+    assert!(status == 400 && page.contains("q: an id or a name has at most 2048 bytes"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_type_has_a_page_with_its_fields_users_and_newest_events() {
+    let world = with_demands(3).await;
+    let console = Console::start(&world, &[]).await;
+    let all = console.page("/types").await;
+    let url = link(&all, "<span class=\"hidden\">event </span>ProductDemandRecorded").unwrap();
+    assert_eq!(url, "/types/ProductDemandRecorded");
+    let page = console.page(&url).await;
+    for text in
+        ["<dt>Partition</dt><dd><code>productId</code>", "newest 3 events", "and 2.5 read units"]
+    {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    let (_, newest) = page.split_once("Newest events").unwrap();
+    assert_eq!(listed(newest), [3, 2, 1]);
+    let page = console.page("/types/ParcelPacked").await;
+    assert!(page.contains("<code>orderId</code></th><td>string, 1 to"), "{page}");
+    let (status, page) = console.refused("/types/Nothing").await;
+    assert_eq!((status, link(&page, "All types").as_deref()), (404, Some("/types")), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,21 @@
-// Adds new events at the top of the page of events.
+// Adds new events at the top of the page of events, and keeps relative times true.
+
+// As the server writes them.
+const relative = at => {
+  const ms = at - Date.now();
+  const seconds = Math.floor(Math.abs(ms) / 1000);
+  if (seconds === 0) return "now";
+  const [count, unit] = seconds < 60 ? [seconds, "s"]
+    : seconds < 3600 ? [seconds / 60, "min"]
+      : seconds < 172800 ? [seconds / 3600, "h"] : [seconds / 86400, "days"];
+  return ms > 0 ? `in ${Math.floor(count)} ${unit}` : `${Math.floor(count)} ${unit} ago`;
+};
+setInterval(() => {
+  for (const time of document.querySelectorAll("time[title]:not(.after)")) {
+    const text = relative(Date.parse(time.dateTime));
+    if (time.textContent !== text) time.textContent = text;
+  }
+}, 1000);
 
 const live = rows => {
   const status = document.querySelector("[role=status]");

@@ -1,0 +1,224 @@
+//! The search of the head: an id of any kind, or a name of the stack.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use maud::{Markup, html};
+use ringfence_cli::readable;
+use ringfence_core::{Boundary, BoundaryId};
+use ringfence_feed::{Checkpoint, FeedError, Index};
+use ringfence_stack::Stack;
+
+use crate::events::event_url;
+use crate::flow::url_of_id;
+use crate::frame::{self, Kind, Problem, boundary_url, chip, given, slice_url, url};
+use crate::site::Site;
+use crate::types::type_url;
+
+/// A longer text is no id.
+const BYTES_MAX: usize = 2_048;
+/// The most answers on a page.
+const ANSWERS_MAX: usize = 100;
+/// Commands and correlations are searched in so many of the newest events.
+const EVENTS_MAX: usize = 25;
+/// The same if a person asks for more.
+const FURTHER_MAX: usize = 10_000;
+/// So many bodies are read at once.
+const BODIES_MAX: usize = 500;
+/// The metadata that is searched, with its name for people.
+const IDS: [(&str, &str); 2] = [("commandId", "command"), ("correlationId", "correlation id")];
+
+/// Something that the text names.
+struct Answer {
+    /// Its kind, for people.
+    what: &'static str,
+    kind: Option<Kind>,
+    text: String,
+    url: String,
+    /// Whether the text is its whole name.
+    is_exact: bool,
+}
+
+/// The result of a search in the newest events of the index.
+struct Looked {
+    found: Option<Answer>,
+    events: usize,
+    is_whole: bool,
+}
+
+pub(crate) async fn page(
+    State(site): State<Arc<Site>>,
+    Query(parameters): Query<Vec<(String, String)>>,
+) -> Result<Response, Problem> {
+    let text = given(&parameters, "q").unwrap_or_default().trim();
+    if text.len() > BYTES_MAX {
+        let limit = format!("q: an id or a name has at most {BYTES_MAX} bytes. Write less.");
+        return Err(Problem::bad(limit));
+    }
+    let index = site.index();
+    let is_far = given(&parameters, "further") == Some("true");
+    let mut answers = Vec::new();
+    if !text.is_empty() {
+        answers = named(&site.lists.stack, text);
+        answers.extend(placed(&index, &site.lists.stack, text).await?);
+    }
+    let mut looked = None;
+    if !text.is_empty() && !text.contains(char::is_whitespace) && exact(&answers).count() == 0 {
+        let most = if is_far { FURTHER_MAX } else { EVENTS_MAX };
+        let Looked { found, events, is_whole } = look(&index, text, most).await?;
+        answers.extend(found);
+        looked = Some((events, is_whole));
+    }
+    if let [answer] = exact(&answers).collect::<Vec<_>>()[..] {
+        return Ok(Redirect::to(&answer.url).into_response());
+    }
+    answers.sort_by_key(|answer| !answer.is_exact);
+    let further = url("/search", [("q", text), ("further", "true")]);
+    let main = html! {
+        @if text.is_empty() {
+            p {
+                "The search takes a partition, a tag, an event, a checkpoint, the id of a command, a correlation id, and the "
+                "name of a slice, a type of events, a view or a reactor, or a part of it."
+            }
+        }
+        @if !text.is_empty() && answers.is_empty() { p { "Nothing has the name or the id " code { (text) } "." } }
+        ul.found {
+            @for answer in answers.iter().take(ANSWERS_MAX) { li { (answer.markup()) } }
+        }
+        @if answers.len() > ANSWERS_MAX { p.note { "These are the first " (ANSWERS_MAX) " of " (answers.len()) "." } }
+        @if let Some((events, is_whole)) = looked {
+            p.note {
+                "The ids of commands and correlations were looked for in the newest " (events) " events of the index"
+                @if is_whole { ", which are all." }
+                @else if is_far { ". " code { "ringfence trace" } " reads all events." }
+                @else {
+                    ". " a href=(further) { "Look in " (FURTHER_MAX) }
+                    ", for half a read unit each: up to " (FURTHER_MAX / 2) " read units."
+                }
+            }
+        }
+    };
+    Ok(frame::page(&site, "/search", "Search", Some(index.usage()), &main).into_response())
+}
+
+fn exact(answers: &[Answer]) -> impl Iterator<Item = &Answer> {
+    answers.iter().filter(|answer| answer.is_exact)
+}
+
+impl Answer {
+    fn markup(&self) -> Markup {
+        html! {
+            @match self.kind {
+                Some(kind) => { (chip(kind, &self.text, &self.url)) }
+                None => { a href=(self.url) { (self.text) } }
+            }
+            " " span.note { (self.what) }
+        }
+    }
+}
+
+/// The names of a stack that have the text in them, without regard to capital letters.
+fn named(stack: &Stack, text: &str) -> Vec<Answer> {
+    let part = text.to_lowercase();
+    let mut answers: Vec<Answer> = Vec::new();
+    let mut add = |what, kind, name: String, own: &str, url: String| {
+        let is_exact = name == text || own == text;
+        if is_exact || name.to_lowercase().contains(&part) {
+            answers.push(Answer { what, kind: Some(kind), text: name, url, is_exact });
+        }
+    };
+    for context in &stack.contexts {
+        for slice in &context.slices {
+            let name = format!("{}/{}", context.name, slice.name);
+            let kind = if slice.scopes.is_some() { Kind::Command } else { Kind::Reaction };
+            let url = slice_url(&name);
+            add("slice", kind, name, slice.name, url);
+        }
+        for name in &context.event_types {
+            add("type of events", Kind::Event, name.to_string(), name, type_url(name));
+        }
+        for view in &context.views {
+            let url = format!("/views/{}", view.name);
+            add("view", Kind::View, view.name.to_owned(), view.name, url);
+        }
+        for reactor in &context.reactors {
+            let name = reactor.name;
+            add("reactor", Kind::Reaction, name.to_owned(), name, "/lanes".to_owned());
+        }
+    }
+    // Contexts on logs of streams may have types of the same name, and they share a page.
+    answers.dedup_by(|a, b| a.url == b.url && a.what == b.what && a.what != "reactor");
+    answers
+}
+
+/// Places in the index and boundaries that the text names.
+async fn placed(index: &Index, stack: &Stack, text: &str) -> Result<Vec<Answer>, FeedError> {
+    let mut answers = Vec::new();
+    let mut add = |what, kind, url: String| {
+        answers.push(Answer { what, kind, text: text.to_owned(), url, is_exact: true });
+    };
+    if let Ok(at) = text.parse::<Checkpoint>() {
+        if at > Checkpoint::START && at <= index.end().await? {
+            add("event at this checkpoint", Some(Kind::Event), event_url(at));
+        }
+        return Ok(answers);
+    }
+    let event = text.rsplit_once('/').and_then(|(partition, slot)| {
+        Some((BoundaryId::stored(partition), slot.parse::<u64>().ok()?, url_of_id(text)?))
+    });
+    if let Some((partition, slot, url)) = event
+        && slot > 0
+        && index.indexed(&partition, slot).await?.is_some()
+    {
+        add("event", Some(Kind::Event), url);
+    }
+    let partition = BoundaryId::stored(text);
+    let tag = match partition.decode() {
+        Some(Boundary::Tag(tag)) => Some(tag),
+        _ => None,
+    };
+    // A person writes the value without the escapes that ids have.
+    let written = text.split_once(':').map(|(key, value)| BoundaryId::tag(key, value));
+    let has_key = |key: &str| {
+        let schemas = stack.catalogs.0.iter().flat_map(ringfence_core::Catalog::schemas);
+        schemas.flat_map(|schema| schema.tags.iter()).any(|tag| tag.key == key)
+    };
+    if index.last_of(&partition).await?.is_some() {
+        add("partition", None, boundary_url(text));
+    } else if let Some(tag) = tag.filter(|tag| has_key(&tag.key)) {
+        let id = BoundaryId::tag(&tag.key, &tag.value);
+        add("tag", None, boundary_url(id.as_str()));
+    } else if let Some(id) = written.filter(|_| has_key(text.split(':').next().unwrap_or_default()))
+    {
+        add("tag", None, boundary_url(id.as_str()));
+    }
+    Ok(answers)
+}
+
+/// Looks for an event with this id of a command or a correlation, among the newest events of the index.
+async fn look(index: &Index, text: &str, most: usize) -> Result<Looked, FeedError> {
+    let (mut events, mut at) = (0, index.end().await?);
+    while events < most {
+        let references = index.references(at, BODIES_MAX.min(most - events), false).await?;
+        let Some(reached) = references.last().and_then(|(it, _)| it.previous()) else {
+            return Ok(Looked { found: None, events, is_whole: true });
+        };
+        at = reached;
+        events += references.len();
+        for (entry, why) in index.events(references).await? {
+            let entry = readable((entry, why));
+            let has = |(key, _): &&(&str, &str)| entry.event.metadata.text(key) == Some(text);
+            if let Some((_, what)) = IDS.iter().find(has) {
+                let url = event_url(entry.checkpoint);
+                let (text, kind) = (text.to_owned(), Some(Kind::Event));
+                let found = Some(Answer { what, kind, text, url, is_exact: true });
+                return Ok(Looked { found, events, is_whole: false });
+            }
+        }
+        if at == Checkpoint::START {
+            return Ok(Looked { found: None, events, is_whole: true });
+        }
+    }
+    Ok(Looked { found: None, events, is_whole: false })
+}

@@ -1,0 +1,372 @@
+//! The types of events: the page of all, and a page for each with its fields and with everything that uses it.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use maud::{Markup, html};
+use ringfence_cli::readable;
+use ringfence_core::{EventSchema, visible};
+use ringfence_feed::{FeedError, Index, KnownEntry};
+use ringfence_schemas::{LockedVersion, Shape};
+use ringfence_stack::{ContextInfo, SliceInfo, Stack};
+use serde_json::Value;
+
+use crate::events::{context, cut, event_url};
+use crate::frame::{self, Kind, Path, Problem, ago, chip, encoded, slice_url, url};
+use crate::site::Site;
+
+/// The newest events of a type are looked for among so many events of the index.
+const LOOKED_MAX: usize = 1_000;
+/// The most events of a type on its page.
+const EVENTS_MAX: usize = 10;
+/// The most blocks of their bodies, each half a read unit.
+const BLOCKS_MAX: u64 = 12;
+/// The most characters of an example.
+const EXAMPLE_CHARS_MAX: usize = 80;
+/// Fields of objects within objects are shown so deep.
+const LEVELS_MAX: usize = 6;
+
+/// The page of a type.
+pub(crate) fn type_url(event_type: &str) -> String {
+    format!("/types/{}", encoded(event_type))
+}
+
+/// Everything in a stack that uses a type of a context, as chips.
+struct Uses<'a> {
+    stack: &'a Stack,
+    context: &'a ContextInfo,
+    name: &'a str,
+}
+
+impl Uses<'_> {
+    fn slices(&self, uses: impl Fn(&SliceInfo, &str) -> bool) -> Vec<Markup> {
+        let sees = |context: &ContextInfo| {
+            let catalogs = &self.stack.catalogs.0;
+            // Contexts on the DCB log read each other's events, and the names of their types differ.
+            let of = catalogs.iter().find(|it| it.context(self.name) == Some(self.context.name));
+            context.name == self.context.name || of.is_some_and(|it| !it.is_of_streams())
+        };
+        let slices =
+            self.stack.slices().filter(|(context, slice)| sees(context) && uses(slice, self.name));
+        slices.map(|(context, slice)| of_slice(context, slice)).collect()
+    }
+
+    fn writers(&self) -> Vec<Markup> {
+        self.slices(|slice, name| slice.writes.iter().any(|it| it == name))
+    }
+
+    fn deciders(&self) -> Vec<Markup> {
+        self.slices(|slice, name| slice.reads.iter().any(|it| it == name))
+    }
+
+    /// The automations, reactors and deadlines that the type leads to.
+    fn reactions(&self) -> Vec<Markup> {
+        let is_cause = |slice: &SliceInfo| {
+            slice
+                .reacts_to
+                .iter()
+                .any(|it| it.event_type == self.name && it.context == self.context.name)
+        };
+        let slices = self.stack.slices().filter(|(_, slice)| is_cause(slice));
+        let slices = slices.map(|(context, slice)| of_slice(context, slice));
+        let reactors = self.stack.reactors().filter(|(_, it)| it.reads.contains(&self.name));
+        let reactors = reactors.map(|(_, it)| chip(Kind::Reaction, it.name, "/lanes"));
+        let dues =
+            self.stack.contexts.iter().flat_map(|of| of.dues.iter().map(move |due| (of, due)));
+        let dues = dues.filter(|(_, due)| due.types.contains(&self.name));
+        let dues = dues.map(|(of, due)| {
+            let name = format!("{}/{}", of.name, due.name);
+            chip(Kind::Reaction, &format!("deadline of {name}"), &slice_url(&name))
+        });
+        slices.chain(reactors).chain(dues).collect()
+    }
+
+    fn views(&self) -> Vec<Markup> {
+        let views = self.stack.views().into_iter().filter(|view| view.types.contains(&self.name));
+        views.map(|view| chip(Kind::View, view.name, &format!("/views/{}", view.name))).collect()
+    }
+}
+
+fn of_slice(context: &ContextInfo, slice: &SliceInfo) -> Markup {
+    let name = format!("{}/{}", context.name, slice.name);
+    let kind = if slice.scopes.is_some() { Kind::Command } else { Kind::Reaction };
+    chip(kind, &name, &slice_url(&name))
+}
+
+fn chips(chips: &[Markup], none: &str) -> Markup {
+    html! {
+        @if chips.is_empty() { span.note { (none) } }
+        @else { div.chips { @for chip in chips { (chip) } } }
+    }
+}
+
+/// The type of a context as its catalog has it.
+fn schema<'a>(stack: &'a Stack, context: &str, name: &str) -> Option<&'a EventSchema> {
+    let catalogs = stack.catalogs.0.iter();
+    catalogs.filter(|it| it.context(name) == Some(context)).find_map(|it| it.schema(name))
+}
+
+fn tags(schema: &EventSchema, is_partition: bool) -> String {
+    let tags = schema.tags.iter().filter(|tag| tag.partition == is_partition);
+    tags.map(|tag| &*tag.key).collect::<Vec<_>>().join(", ")
+}
+
+/// The page of all types.
+pub(crate) async fn all(State(site): State<Arc<Site>>) -> Markup {
+    let stack = &site.lists.stack;
+    let main = html! {
+        @for of in &stack.contexts {
+            h2 { (context(stack, of.name)) }
+            div.wide tabindex="0" role="region" aria-label={ "Types of " (of.name) } {
+                table.figures {
+                    thead {
+                        tr {
+                            @for column in ["Type", "Version", "Partition", "Other tags", "Written by", "Read by"] {
+                                th scope="col" { (column) }
+                            }
+                        }
+                    }
+                    tbody {
+                        @for name in &of.event_types {
+                            @let uses = Uses { stack, context: of, name };
+                            @if let Some(schema) = schema(stack, of.name, name) {
+                                tr {
+                                    th scope="row" { (chip(Kind::Event, name, &type_url(name))) }
+                                    td.number { (schema.upcasts.version()) }
+                                    td { (tags(schema, true)) }
+                                    td { (tags(schema, false)) }
+                                    td { (chips(&uses.writers(), "no slice")) }
+                                    td { (chips(&[uses.deciders(), uses.reactions(), uses.views()].concat(), "nothing")) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    frame::page(&site, "/types", "Types", None, &main)
+}
+
+/// The page of the types of one name. Contexts on logs of streams may have types of the same name.
+pub(crate) async fn page(
+    State(site): State<Arc<Site>>,
+    Path(name): Path<String>,
+) -> Result<Markup, Problem> {
+    let stack = &site.lists.stack;
+    let of = stack.contexts.iter().filter(|it| it.event_types.iter().any(|it| *it == name));
+    let of: Vec<_> = of.filter_map(|it| Some((it, schema(stack, it.name, &name)?))).collect();
+    if of.is_empty() {
+        let nothing = Problem::nothing(format!("No context declares the type {name}."));
+        return Err(nothing.further("/types".to_owned(), "All types"));
+    }
+    let (locks, index) = ((site.lists.locks)(), site.index());
+    let newest = newest(&index, &name).await?;
+    let main = html! {
+        @for (of, schema) in &of {
+            @let version = locks.get(of.name).and_then(|lock| lock.events.get(&name)?.versions.values().next_back());
+            (one(&Uses { stack, context: of, name: &name }, schema, version))
+        }
+        h2 { "Newest events" }
+        ul.found {
+            @for (entry, _) in &newest.events {
+                li {
+                    a.chip.event href=(event_url(entry.checkpoint)) { (entry.event.id()) } " " (ago(entry.event.at)) " "
+                    code { (cut(&entry.event.data.to_string(), EXAMPLE_CHARS_MAX)) }
+                }
+            }
+        }
+        p.note {
+            @if newest.events.is_empty() { "None. " }
+            "Of the index, the newest " (newest.looked_at) " events were looked at. "
+            a href=(url("/events", [("type", &*name)])) { "Look further" }
+        }
+    };
+    Ok(frame::page(&site, "/types", &name, Some(index.usage()), &main))
+}
+
+struct Newest {
+    events: Vec<KnownEntry>,
+    looked_at: usize,
+}
+
+/// The newest events of a type. Only their bodies are read.
+async fn newest(index: &Index, name: &str) -> Result<Newest, FeedError> {
+    let references = index.references(index.end().await?, LOOKED_MAX, false).await?;
+    let looked_at = references.len();
+    let mut blocks = 0;
+    let of_type = references.into_iter().filter(|(_, it)| it.event_type == name);
+    let wanted = of_type.take(EVENTS_MAX).take_while(|(_, it)| {
+        blocks += it.blocks();
+        blocks <= BLOCKS_MAX
+    });
+    let events = index.events(wanted.collect()).await?;
+    let events = events.into_iter().map(|(entry, why)| (readable((entry, why.clone())), why));
+    Ok(Newest { events: events.collect(), looked_at })
+}
+
+fn one(uses: &Uses<'_>, schema: &EventSchema, version: Option<&LockedVersion>) -> Markup {
+    let newest = schema.upcasts.version();
+    let written = schema.write.as_ref().map_or(newest, |write| write.number);
+    html! {
+        dl {
+            dt { "Context" } dd { (context(uses.stack, uses.context.name)) }
+            dt { "Partition" }
+            dd { @match &*tags(schema, true) { "" => "events without tags share one", keys => { code { (keys) } } } }
+            dt { "Other tags" }
+            dd { @match &*tags(schema, false) { "" => "none", keys => { code { (keys) } } } }
+            dt { "Version" }
+            dd {
+                (newest)
+                @if newest > 1 { ". Events of older versions are upcast one after another: " (upcasts(newest)) }
+                @if written < newest { ". New events are still stored as version " (written) }
+                @if schema.retired { ". No slice writes it any more" }
+            }
+            dt { "Written by" } dd { (chips(&uses.writers(), "no slice")) }
+            dt { "Decisions that read it" } dd { (chips(&uses.deciders(), "none")) }
+            dt { "Reactions" } dd { (chips(&uses.reactions(), "none")) }
+            dt { "Shown in" } dd { (chips(&uses.views(), "no view")) }
+        }
+        @if let Some(version) = version { (fields(version)) }
+    }
+}
+
+fn upcasts(newest: u32) -> String {
+    (1..=newest).map(|version| version.to_string()).collect::<Vec<_>>().join(" → ")
+}
+
+/// The fields of a payload, with examples from the cases of slices.
+fn fields(version: &LockedVersion) -> Markup {
+    let mut rows = Vec::new();
+    members(["", ""], &version.shape, LEVELS_MAX, &mut rows);
+    let example = |pointer: &str| {
+        let value = version.samples.iter().find_map(|sample| sample.pointer(pointer));
+        value.map(|value: &Value| cut(&value.to_string(), EXAMPLE_CHARS_MAX))
+    };
+    html! {
+        h2 { "Fields" }
+        @if rows.is_empty() { p { "The payload is " (words(&version.shape)) "." } }
+        @else {
+            div.wide tabindex="0" role="region" aria-label="Fields" {
+                table.figures {
+                    thead { tr { @for column in ["Field", "Takes", "Example"] { th scope="col" { (column) } } } }
+                    tbody {
+                        @for Field { name, pointer, takes } in &rows {
+                            tr {
+                                th scope="row" { code { (visible(name)) } }
+                                td { (takes) }
+                                td { code { (example(pointer).unwrap_or_default()) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+struct Field {
+    name: String,
+    /// The JSON pointer, for examples. Of a list it leads to the first value.
+    pointer: String,
+    takes: String,
+}
+
+/// Adds the members of a shape whose name and JSON pointer are these.
+fn members([name, pointer]: [&str; 2], shape: &Shape, levels: usize, rows: &mut Vec<Field>) {
+    match shape {
+        Shape::Object(all) if levels > 0 => {
+            for (member, of) in all {
+                let between = if name.is_empty() { "" } else { "." };
+                let name = format!("{name}{between}{member}");
+                let member = member.replace('~', "~0").replace('/', "~1");
+                let pointer = format!("{pointer}/{member}");
+                let optional = if of.is_optional { ", may be absent" } else { "" };
+                let takes = format!("{}{optional}", words(&of.shape));
+                rows.push(Field { name: name.clone(), pointer: pointer.clone(), takes });
+                members([&name, &pointer], &of.shape, levels - 1, rows);
+            }
+        }
+        Shape::List { item, .. } => {
+            members([&format!("{name}[]"), &format!("{pointer}/0")], item, levels, rows);
+        }
+        Shape::Nullable(shape) => members([name, pointer], shape, levels, rows),
+        _ => {}
+    }
+}
+
+/// A shape in words.
+fn words(shape: &Shape) -> String {
+    match shape {
+        Shape::Any => "any JSON".to_owned(),
+        Shape::Null => "null".to_owned(),
+        Shape::Boolean => "boolean".to_owned(),
+        Shape::Integer { min, max } => format!("integer, {min} to {max}"),
+        Shape::Number { min, max } => format!("number{}", limits(*min, *max, "")),
+        Shape::String { min, max, pattern, format } => {
+            let format = format.as_ref().map(|format| format!(" ({format})")).unwrap_or_default();
+            let min = Some(*min).filter(|min| *min > 0);
+            let limits = limits(min, *max, " bytes");
+            let pattern = pattern.as_ref().map(|it| format!(", matches {it}")).unwrap_or_default();
+            format!("string{format}{limits}{pattern}")
+        }
+        Shape::Choice(names) => {
+            format!("one of {}", names.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
+        }
+        Shape::List { item, min, max } => {
+            let limits = limits(Some(*min).filter(|min| *min > 0), *max, " values");
+            format!("list of {}{limits}", words(item))
+        }
+        Shape::Tuple(shapes) => {
+            format!("list of {}", shapes.iter().map(words).collect::<Vec<_>>().join(" and "))
+        }
+        Shape::Map { value, .. } => format!("object, each value: {}", words(value)),
+        Shape::Object(_) => "object".to_owned(),
+        Shape::OneOf { members, .. } => {
+            format!("one of {}", members.keys().map(String::as_str).collect::<Vec<_>>().join(", "))
+        }
+        Shape::AnyOf(shapes) => shapes.iter().map(words).collect::<Vec<_>>().join(" or "),
+        Shape::Nullable(shape) => format!("{} or null", words(shape)),
+    }
+}
+
+fn limits<T: std::fmt::Display>(min: Option<T>, max: Option<T>, unit: &str) -> String {
+    match (min, max) {
+        (None, None) => String::new(),
+        (Some(min), None) => format!(", from {min}{unit}"),
+        (None, Some(max)) => format!(", up to {max}{unit}"),
+        (Some(min), Some(max)) => format!(", {min} to {max}{unit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use ringfence_schemas::Member;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_within_lists_and_objects_have_a_row_limits_and_an_example() {
+        let member = |shape, is_optional| Member { is_optional, shape };
+        let object = |members: Vec<(&str, Member)>| {
+            let members = members.into_iter().map(|(name, it)| (name.to_owned(), it));
+            Shape::Object(members.collect::<BTreeMap<_, _>>())
+        };
+        let name = Shape::String { min: 1, max: Some(9), pattern: None, format: None };
+        let item = Box::new(object(vec![("a/b", member(name, true))]));
+        let lines = Shape::List { item, min: 0, max: Some(3) };
+        let shape = object(vec![("lines", member(Shape::Nullable(Box::new(lines)), false))]);
+        let samples = vec![json!({ "lines": null }), json!({ "lines": [{ "a/b": "<x>" }] })];
+        let page = fields(&LockedVersion { shape, samples, ..LockedVersion::default() });
+        let page = page.into_string();
+        for text in [
+            "list of object, up to 3 values or null",
+            "<code>lines[].a/b</code></th><td>string, 1 to 9 bytes, may be absent</td><td><code>&quot;&lt;x&gt;&quot;</code></td>",
+        ] {
+            assert!(page.contains(text), "{text}: {page}");
+        }
+    }
+}
