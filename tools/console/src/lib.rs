@@ -90,7 +90,7 @@ const SCRIPT: &str = concat!(
 #[derive(Subcommand)]
 pub enum ConsoleCommand {
     /// Serves the console on this machine. Its pages show the events with their causes and effects, the slices, the
-    /// boundaries, the views, and the health of the stack. Ctrl-C ends it.
+    /// boundaries, the views, and whether all is well. Ctrl-C ends it.
     Console(Arguments),
 }
 
