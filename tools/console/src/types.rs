@@ -11,7 +11,7 @@ use ringfence_schemas::{LockedVersion, Shape};
 use ringfence_stack::{ContextInfo, SliceInfo, Stack};
 use serde_json::Value;
 
-use crate::events::{context, cut, event_url};
+use crate::events::{context, cut, event_url, one_line};
 use crate::frame::{self, Kind, Path, Problem, ago, chip, encoded, slice_url, url};
 use crate::site::Site;
 
@@ -181,7 +181,7 @@ pub(crate) async fn page(
             @for (entry, _) in &newest.events {
                 li {
                     a.chip.event href=(event_url(entry.checkpoint)) { (entry.event.id()) } " " (ago(entry.event.at)) " "
-                    code { (cut(&entry.event.data.to_string(), EXAMPLE_CHARS_MAX)) }
+                    code { (cut(&one_line(&entry.event.data), EXAMPLE_CHARS_MAX)) }
                 }
             }
         }
@@ -250,7 +250,7 @@ fn fields(version: &LockedVersion) -> Markup {
     members(["", ""], &version.shape, LEVELS_MAX, &mut rows);
     let example = |pointer: &str| {
         let value = version.samples.iter().find_map(|sample| sample.pointer(pointer));
-        value.map(|value: &Value| cut(&value.to_string(), EXAMPLE_CHARS_MAX))
+        value.map(|value: &Value| cut(&one_line(value), EXAMPLE_CHARS_MAX))
     };
     html! {
         h2 { "Fields" }
