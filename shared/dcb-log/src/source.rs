@@ -7,17 +7,17 @@ use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 use ringfence_aws::{Item, Meter, Retry, TableLayout};
 use ringfence_core::{
-    BoundaryId, Catalog, Consistency, Context, Current, LogError, LogKind, LogName, Read, Reads,
-    ReadsOf, SequencedEvent, Slice, State,
+    BoundaryId, Catalog, CatalogError, Consistency, Context, Current, LogError, LogKind, LogName,
+    Plan, Reads, ReadsOf, SequencedEvent, Slice, SliceError, State,
 };
 use ringfence_log::news::{Found, Run, Single, StreamError, bounded, whole};
 use ringfence_log::{
-    BoundaryShape, BoxError, InTable, KeptState, LogOfEvents, NewEvents, OpenSource, Source,
-    SourceFacts, SourceTable, Sourced, StoredEvents, by,
+    BoundaryShape, BoxError, Dependence, InTable, KeptState, LogOfEvents, NewEvents, OpenSource,
+    Source, SourceFacts, SourceTable, Sourced, StoredEvents, by,
 };
 use serde_json::Error;
 use std::any::type_name;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Names the DCB log as the log of a context.
@@ -45,14 +45,9 @@ impl LogOfEvents for Dcb {
     }
 
     /// The boundaries in the plans of all commands.
-    fn depends_on<S: Slice>() -> BTreeMap<BoundaryShape, String> {
-        let catalog = S::Context::catalog().ok();
-        let plans = catalog.and_then(|catalog| ringfence_core::plans::<S>(&catalog).ok());
-        let plans = plans.unwrap_or_default();
+    fn depends_on<S: Slice>() -> BTreeMap<BoundaryShape, Dependence> {
         let strong = S::CONSISTENCY == Consistency::Strong;
-        let shape =
-            |read: &Read| Some((BoundaryShape::of(&read.boundary)?, by(&read.access, strong)));
-        plans.iter().flat_map(|plan| &plan.reads).filter_map(shape).collect()
+        dependences(S::Context::catalog, ringfence_core::plans::<S>, strong)
     }
 
     /// The state that a slice keeps, if any.
@@ -91,6 +86,24 @@ impl LogOfEvents for Dcb {
     fn read<S: Slice>(event: &Current<'_>) -> Option<Result<(), Error>> {
         is_of_slice::<S>(event).then(|| ReadsOf::<S>::decode(event).map(drop))
     }
+}
+
+/// The shapes of the boundaries in plans. It is not generic, so a program with many slices has it once.
+fn dependences(
+    catalog: fn() -> Result<Catalog, CatalogError>,
+    plans: fn(&Catalog) -> Result<Vec<Plan>, SliceError>,
+    strong: bool,
+) -> BTreeMap<BoundaryShape, Dependence> {
+    let plans = catalog().ok().and_then(|catalog| plans(&catalog).ok()).unwrap_or_default();
+    let mut found = BTreeMap::new();
+    for read in plans.iter().flat_map(|plan| &plan.reads) {
+        let Some(shape) = BoundaryShape::of(&read.boundary) else { continue };
+        let none = || Dependence { by: String::new(), types: BTreeSet::new() };
+        let dependence = found.entry(shape).or_insert_with(none);
+        dependence.by = by(&read.access, strong);
+        dependence.types.extend(read.types.iter().cloned());
+    }
+    found
 }
 
 fn is_of_slice<S: Slice>(event: &SequencedEvent) -> bool {

@@ -11,7 +11,7 @@ use ringfence_core::{
 use serde_json::Error;
 
 use crate::dry_run::{DryRun, DryRunLog, DryRunOn, Notes, ReadBoundary};
-use crate::{BoundaryShape, BoxError, InTable, KeptState, Log, Sourced};
+use crate::{BoundaryShape, BoxError, Dependence, InTable, KeptState, Log, Sourced};
 
 /// A log of events by its name. It has the parts that differ between logs: how a log is opened and verified, and what
 /// a slice depends on and reads.
@@ -29,7 +29,7 @@ pub trait LogOfEvents: Sourced {
     fn verify(log: Self::Open) -> impl Future<Output = Result<Vec<String>, BoxError>>;
 
     /// As [`Log::depends_on`].
-    fn depends_on<S: Slice>() -> BTreeMap<BoundaryShape, String>;
+    fn depends_on<S: Slice>() -> BTreeMap<BoundaryShape, Dependence>;
 
     /// As [`Log::kept`].
     #[must_use]
@@ -88,7 +88,7 @@ impl<S: Slice, L: LogOfEvents> Log<S> for L {
         <L as LogOfEvents>::verify(<L as LogOfEvents>::open(table, S::Context::catalog()?)).await
     }
 
-    fn depends_on() -> BTreeMap<BoundaryShape, String> {
+    fn depends_on() -> BTreeMap<BoundaryShape, Dependence> {
         <L as LogOfEvents>::depends_on::<S>()
     }
 

@@ -20,7 +20,7 @@ pub use dry_run::{DryRun, DryRunOn, ReadBoundary, ReadEvent};
 pub use events::{LogOfEvents, by};
 pub use kept::KeptState;
 pub use log::Log;
-pub use shape::BoundaryShape;
+pub use shape::{BoundaryShape, Dependence};
 pub use source::{
     EntryError, NewEvents, OpenSource, Source, SourceFacts, SourceTable, Sourced, Sources,
     StoredEvents,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ringfence_aws::{Clock, Meter};
 use ringfence_core::{Current, Envelope, OnLog, Slice};
 
-use crate::{BoundaryShape, BoxError, DryRun, InTable, KeptState, Sourced};
+use crate::{BoundaryShape, BoxError, Dependence, DryRun, InTable, KeptState, Sourced};
 
 /// A log, by its name, for a slice of a context on that log.
 pub trait Log<S: Slice>: Sourced {
@@ -57,7 +57,7 @@ pub trait Log<S: Slice>: Sourced {
     fn verify(table: &InTable) -> impl Future<Output = Result<Vec<String>, BoxError>>;
 
     /// The shapes of all boundaries on which decisions of the slice can depend, and how each is read.
-    fn depends_on() -> BTreeMap<BoundaryShape, String>;
+    fn depends_on() -> BTreeMap<BoundaryShape, Dependence>;
 
     /// The types of unfolds that a read of a stream can begin with, so that it needs no earlier event.
     #[must_use]

@@ -1,8 +1,9 @@
 //! Boundaries that differ only in the values of their tags.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use ringfence_core::{Boundary, BoundaryId, Tag};
+use ringfence_core::{Boundary, BoundaryId, Name, Tag};
 
 /// The common shape of boundaries that differ only in the values of their tags.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,4 +38,13 @@ impl BoundaryShape {
             Boundary::Tagless | Boundary::EventType(_) => boundary.to_string(),
         }))
     }
+}
+
+/// How decisions read the boundaries of a shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dependence {
+    /// The way of the read, in words.
+    pub by: String,
+    /// The types of the events that they read there.
+    pub types: BTreeSet<Name>,
 }

@@ -1,14 +1,14 @@
 //! A stack in plain values.
 
 use std::any::type_name;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_core::{
     Catalog, CatalogError, Catalogs, Cause, Context, Due, Lane, LogKind, LogName, LogOf, Name,
     Reads, ReadsOf, Slice, Writes, events_are_record, route_scopes,
 };
 use ringfence_lambda::VariableNames;
-use ringfence_log::{Log, Sourced, Sources};
+use ringfence_log::{BoundaryShape, Dependence, Log, Sourced, Sources};
 use ringfence_reactors::{Reactor, ReactorFunction};
 use ringfence_views::{Definition, LaneReader, View, project_views::Folded};
 
@@ -97,6 +97,9 @@ pub struct SliceInfo {
     /// The scopes of its route: a token needs one of them. `None` if it has no route, because callers do not give its
     /// commands.
     pub scopes: Option<&'static [&'static str]>,
+    /// The kinds of boundaries that its decisions can depend on, and how each is read. They are found when they are
+    /// needed.
+    pub depends_on: fn() -> BTreeMap<BoundaryShape, Dependence>,
     /// Whether an item is the record of its commands with an idempotency key. It is computed when it is needed.
     pub has_item: fn() -> bool,
 }
@@ -124,6 +127,12 @@ impl Stack {
     /// The slices with their contexts, in the order of the list.
     pub fn slices(&self) -> impl Iterator<Item = (&ContextInfo, &SliceInfo)> {
         self.contexts.iter().flat_map(|context| context.slices.iter().map(move |s| (context, s)))
+    }
+
+    /// The slices, as `<context>/<slice>`, whose decisions can depend on a boundary of this shape.
+    pub fn that_depend_on(&self, shape: &BoundaryShape) -> impl Iterator<Item = String> {
+        let depends = move |(_, slice): &(_, &SliceInfo)| (slice.depends_on)().contains_key(shape);
+        self.slices().filter(depends).map(|(of, slice)| format!("{}/{}", of.name, slice.name))
     }
 
     /// The reactors with their contexts, in the order of the list.
@@ -246,6 +255,7 @@ impl Visitor for Found {
             reacts_to: S::REACTS_TO,
             order: S::ORDER,
             scopes: const { route_scopes::<S>() },
+            depends_on: LogOf::<S>::depends_on,
             has_item: has_item::<S>,
         });
     }

@@ -1,7 +1,8 @@
 //! How far a view is, for people.
 
+use futures::future::try_join_all;
 use ringfence_aws::Meter;
-use ringfence_feed::Reader;
+use ringfence_feed::{Checkpoint, Reader};
 
 use crate::keys::reader_of;
 use crate::read::ViewReader;
@@ -28,6 +29,28 @@ impl ViewReader {
         let served = self.reader(view, Some(registered.live)).await?;
         let built = self.reader(view, registered.building).await?;
         Ok(Some(ViewStanding { registered, served, built }))
+    }
+
+    /// How far the served generation of each of these views is; `None` if no projector has run the view yet. It reads
+    /// once how far the views are that move together.
+    ///
+    /// # Errors
+    /// As [`ViewReader::row`].
+    pub async fn reached(
+        &self,
+        views: &[&str],
+    ) -> Result<Vec<Option<(Registered, Checkpoint)>>, ViewError> {
+        let together = self.checkpoints.together().await?;
+        let reached = async |view: &&str| -> Result<_, ViewError> {
+            let Some(registered) = self.table.registered(view, false).await? else {
+                return Ok(None);
+            };
+            let reader = reader_of(view, registered.live);
+            let own = self.checkpoints.load(&reader).await?;
+            let at = together.beyond(&reader, own).or(own).unwrap_or_default();
+            Ok(Some((registered, at)))
+        };
+        try_join_all(views.iter().map(reached)).await
     }
 
     async fn reader(

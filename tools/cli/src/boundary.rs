@@ -221,11 +221,11 @@ async fn of_plan(lists: &Lists, logs: &StackLogs, plan: Plan, limit: u32) -> Res
         let counts = counts.into_iter().map(|(name, count)| (name.into_owned(), count)).collect();
         boundaries.insert(boundary.to_string(), Reach { next_slot, counts });
         let shape = BoundaryShape::of(boundary);
-        slices.extend(shape.iter().flat_map(|shape| lists.slices.that_depend_on(shape)));
+        slices.extend(shape.iter().flat_map(|shape| lists.stack.that_depend_on(shape)));
     }
     let page = Page { limit: Some(limit as usize), backwards: true, ..Page::default() };
     let events = log.query(&reading, &page).map_ok(ShownEvent::from).try_collect().await?;
-    let slices = slices.into_iter().map(str::to_owned).collect();
+    let slices = slices.into_iter().collect();
     Ok(Look { boundaries, events, slices, conflicts: None })
 }
 
@@ -275,7 +275,7 @@ fn of_stream(
     events: Vec<SequencedEvent>,
 ) -> Look {
     let shape = BoundaryShape::Stream(context.to_owned());
-    let slices = lists.slices.that_depend_on(&shape).map(str::to_owned).collect();
+    let slices = lists.stack.that_depend_on(&shape).collect();
     let reach = Reach { next_slot: Some(next), counts: BTreeMap::new() };
     let (boundaries, events) =
         (BTreeMap::from([(name, reach)]), events.into_iter().map(ShownEvent::from));

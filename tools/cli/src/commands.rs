@@ -1,5 +1,6 @@
 //! The log lines of commands: in CloudWatch Logs, or in the files of a stack on one machine.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -54,6 +55,9 @@ pub struct CommandLine {
     /// The boundary of each conflict, to which another command added something.
     #[serde(default)]
     pub conflicts: Vec<String>,
+    /// How many events of each type it wrote.
+    #[serde(default)]
+    pub events: BTreeMap<String, u64>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
     /// Requests to the table.
@@ -62,12 +66,29 @@ pub struct CommandLine {
     pub read_units: f64,
     /// Write units.
     pub write_units: f64,
+    /// Why it failed, or what is wrong with it.
+    pub cause: Option<String>,
 }
 
 impl CommandLine {
     /// When it began, in milliseconds since 1970.
     pub fn at_ms(&self) -> u64 {
         ms_of_rfc3339(&self.timestamp).unwrap_or(0)
+    }
+
+    /// Whether a valid command got no answer.
+    #[must_use]
+    pub fn failed(&self) -> bool {
+        let answered = [
+            "accepted",
+            "nothing-to-do",
+            "replay-ignored",
+            "rejected",
+            "malformed",
+            "too-large",
+            "key-reused",
+        ];
+        !answered.contains(&&*self.outcome)
     }
 
     fn of(text: &str) -> Option<Self> {

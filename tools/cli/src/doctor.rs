@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use ringfence_new::Lacking;
 use ringfence_schemas::{Lock, check};
+use ringfence_template::map::{Map, stale_map_files};
 use ringfence_template::written::{StackPlace, edits, has_marks, written};
 use serde_json::{Value, json};
 
@@ -130,6 +131,9 @@ impl Diagnosis {
     fn documents(&mut self, root: &Path, lists: &Lists) -> Result<()> {
         // A lock that can't be read is named already.
         for (path, _) in lists.contract()?.stale_documents(root).unwrap_or_default() {
+            self.add(format!("{path} differs from the stack"), BY_TEST);
+        }
+        for (path, _) in stale_map_files(&Map::of(&lists.stack), root) {
             self.add(format!("{path} differs from the stack"), BY_TEST);
         }
         Ok(())

@@ -29,6 +29,7 @@ mod layout;
 mod line;
 mod lists;
 pub mod machine;
+mod map;
 pub mod objects;
 #[doc(hidden)]
 pub mod out;
@@ -54,6 +55,7 @@ mod template;
 mod token;
 mod topic;
 mod trace;
+pub mod verdict;
 pub mod view;
 pub mod work;
 
@@ -112,6 +114,8 @@ enum OfAll {
     Template(template::Arguments),
     /// Prints what the stack costs a month, item by item.
     Cost(cost::Arguments),
+    /// Shows which commands write which events, who reacts to them, and which views show them.
+    Map(map::Arguments),
     /// Names the parts of the stack that are behind this release of Ringfence, each with the command that mends it.
     /// Status 0: none, 1: some, 2: error.
     Doctor(doctor::Arguments),
@@ -129,6 +133,8 @@ enum OfAll {
     Trace(trace::Arguments),
     /// Shows what commands did and cost, and on which boundaries they had conflicts.
     Stats(stats::Arguments),
+    /// Says whether all is well, and what is not. Status 0: all is well, 1: something is not, 2: error.
+    Status(verdict::Arguments),
     /// Looks for missing slots, and compares every fence with the events. Status 0: all in order, 1: not, 2: error.
     Verify(fences::Arguments),
     /// Repairs the fences that differ from the events, while writers go on. Status 0: all in order now, 1: not, 2:
@@ -295,6 +301,7 @@ impl OfAll {
             }
             Self::Template(arguments) => ready(template::template(arguments, lists)).boxed_local(),
             Self::Cost(arguments) => ready(cost::cost(arguments, lists)).boxed_local(),
+            Self::Map(arguments) => ready(map::map(arguments, lists)).boxed_local(),
             Self::Doctor(arguments) => ready(doctor::doctor(arguments, lists)).boxed_local(),
             Self::Schema(arguments) => ready(Ok(schema::schema(arguments, lists))).boxed_local(),
             Self::Tables(Tables::Check(arguments)) => {
@@ -304,6 +311,7 @@ impl OfAll {
             Self::Boundary(arguments) => boundary::boundary(arguments, lists).boxed_local(),
             Self::Trace(arguments) => trace::trace(arguments).boxed_local(),
             Self::Stats(arguments) => stats::stats(arguments).boxed_local(),
+            Self::Status(arguments) => verdict::status(arguments, lists).boxed_local(),
             Self::Verify(arguments) => fences::verify(arguments, lists).boxed_local(),
             Self::Repair(arguments) => fences::repair(arguments, lists).boxed_local(),
             Self::Read(arguments) => read::read(arguments, lists).boxed_local(),

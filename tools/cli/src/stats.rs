@@ -14,6 +14,8 @@ use serde::Serialize;
 use crate::commands::{CommandLine, CommandLines, LINES_MAX, UNKNOWN};
 use crate::out::Output;
 
+pub use ringfence_template::cost::{PRICES_OF, of_units as dollars_of_units};
+
 /// The heat map divides the time into this many parts.
 const PARTS: usize = 24;
 /// The heat map has at most this many boundaries.
@@ -251,10 +253,12 @@ mod tests {
             outcome: outcome.to_owned(),
             attempts,
             conflicts: conflicts.iter().map(|text| (*text).to_owned()).collect(),
+            events: BTreeMap::new(),
             duration_ms: 7,
             requests: 2,
             read_units: 0.5,
             write_units: 6.0,
+            cause: None,
         }
     }
 

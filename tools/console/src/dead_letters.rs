@@ -12,14 +12,14 @@ use maud::{Markup, html};
 use ringfence_core::visible_lines;
 
 use crate::events::cut;
-use crate::frame::{Path, Problem, encoded, given, url};
-use crate::part::{Part, Standing};
+use crate::frame::{self, Path, Problem, encoded, given, url};
 use crate::site::Site;
 use ringfence_cli::dead_letter::To;
 use ringfence_cli::kept::{DeadLetterBox, Receive};
 use ringfence_cli::stack::Named;
 use ringfence_cli::work::{Fate, SENT, Tried, each, look};
 
+const PATH: &str = "/dead-letters";
 /// The most dead letters of a queue or bucket that are shown.
 const DEAD_LETTERS_MAX: usize = 10;
 /// The most characters of a dead letter in a row.
@@ -68,7 +68,7 @@ impl Place {
     }
 
     fn url(&self) -> String {
-        format!("/health/{}/{}", self.path(), encoded(&self.named.name))
+        format!("{PATH}/{}/{}", self.path(), encoded(&self.named.name))
     }
 
     fn title(&self) -> String {
@@ -115,7 +115,7 @@ impl Place {
     fn markup(&self, site: &Site, looked: &Result<Look>) -> Markup {
         let may_redrive = site.may_write && self.has_work();
         html! {
-            h3 { (self.title()) }
+            h2 { (self.title()) }
             @match looked {
                 Err(error) => p role="alert" { (format!("{error:#}")) },
                 Ok(Look { dead_letters, .. }) if dead_letters.is_empty() => p { "It keeps nothing." },
@@ -177,28 +177,15 @@ fn why(Tried { whose, history, kept, fate, .. }: &Tried) -> Markup {
 }
 
 /// The content of all queues and buckets.
-pub(crate) async fn all(site: &Site) -> Part {
-    let places = Place::all(site);
-    if places.is_empty() {
-        let how = "Name queues and buckets with --queue NAME=URL and --bucket FUNCTION=NAME, or with --stack.";
-        return Part::unknown(html! { p { (how) } });
-    }
-    let looked = join_all(places.iter().map(|place| place.look(site))).await;
-    let markup = html! {
-        @for (place, looked) in places.iter().zip(&looked) { (place.markup(site, looked)) }
+pub(crate) async fn page(State(site): State<Arc<Site>>) -> Markup {
+    let places = Place::all(&site);
+    let looked = join_all(places.iter().map(|place| place.look(&site))).await;
+    let how = "Name queues and buckets with --queue NAME=URL and --bucket FUNCTION=NAME, or with --stack.";
+    let main = html! {
+        @if places.is_empty() { p { (how) } }
+        @for (place, looked) in places.iter().zip(&looked) { (place.markup(&site, looked)) }
     };
-    if looked.iter().any(Result::is_err) {
-        return Part {
-            markup,
-            standing: Standing::Wrong("some dead letters can't be read".to_owned()),
-        };
-    }
-    let kept = looked.iter().flatten().map(|look| look.dead_letters.len()).sum();
-    let what = [
-        "dead letter or failed batch is kept",
-        "dead letters and failed batches are kept, or more",
-    ];
-    Part::of(markup, "no dead letter is kept", kept, what)
+    frame::page(&site, PATH, "Dead letters", None, &main)
 }
 
 /// The whole dead letter of the parameter `name`.
@@ -240,7 +227,7 @@ pub(crate) async fn redrive(
         None => format!("{}: redrive", place.title()),
     };
     let of_job = site.clone();
-    let url = site.jobs.start(title, ("/health", "/health".to_owned()), async move |job| {
+    let url = site.jobs.start(title, (PATH, PATH.to_owned()), async move |job| {
         let mut tried = Vec::new();
         match name {
             Some(name) => {
@@ -279,7 +266,7 @@ fn outcome(tried: &[Tried]) -> Markup {
             @if sent > 0 { (sent) " sent again, " }
             (tried.len() - done - sent) " left."
         }
-        @if sent > 0 { p { (SENT) ". " a href="/health" { "Look again" } } }
+        @if sent > 0 { p { (SENT) ". " a href=(PATH) { "Look again" } } }
         ul {
             @for dead_letter in tried {
                 li {

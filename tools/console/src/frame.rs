@@ -41,6 +41,13 @@ pub(crate) struct Cost {
     units: Units,
 }
 
+impl Cost {
+    /// The cost of requests that only read.
+    pub(crate) fn of_reads(requests: u32, read: f64) -> Self {
+        Self { requests, units: Units { read, write: 0.0 } }
+    }
+}
+
 impl From<Usage> for Cost {
     fn from(usage: Usage) -> Self {
         Self { requests: usage.reads + usage.writes, units: usage.total() }

@@ -6,14 +6,12 @@ use axum::Form;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
-use futures::future::try_join_all;
 use maud::{Markup, html};
 use ringfence_core::{BoundaryId, rfc3339, visible};
 use ringfence_feed::Checkpoint;
 use ringfence_reactors::{ParkedLane, ReactorError, ReactorTable, Unpark};
 
 use crate::frame::{self, Cost, Path, Problem, encoded, given};
-use crate::part::Part;
 use crate::site::Site;
 use crate::views::UNNAMED;
 use ringfence_cli::checkpoint::place;
@@ -62,20 +60,6 @@ async fn lanes(site: &Site, refused: Option<&ReactorError>) -> Result<Markup, Pr
     };
     let cost: Cost = [index.meter(), table.meter()].into();
     Ok(frame::page(site, PATH, "Lanes", cost, &main))
-}
-
-/// The number of parked lanes, on the page of health.
-pub(crate) async fn all(site: &Site) -> Part {
-    let Some(table) = site.reactors() else { return Part::unknown(html! { p { (UNNAMED) } }) };
-    let names = readers(&site.lists.stack);
-    let lanes = match try_join_all(names.iter().map(|name| table.parked(name))).await {
-        Ok(lanes) => lanes.concat(),
-        Err(error) => return Part::failed("the lanes", &error.into()),
-    };
-    let parked = lanes.iter().filter(|lane| lane.next_ms.is_none()).count();
-    let waiting = lanes.len() - parked;
-    let markup = html! { p { a href=(PATH) { (parked) " parked, " (waiting) " waiting" } "." } };
-    Part::of(markup, "no lane is parked", parked, ["lane is parked", "lanes are parked"])
 }
 
 fn of_lane(site: &Site, reactor: &str, lane: &ParkedLane) -> Markup {

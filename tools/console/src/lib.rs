@@ -8,9 +8,11 @@
 mod axis;
 mod boundary;
 mod command;
+mod commands;
 mod contract;
+mod curve;
 mod dead_letters;
-mod due;
+mod deadlines;
 mod event;
 mod events;
 mod explanation;
@@ -19,17 +21,18 @@ mod flow;
 mod followed;
 mod frame;
 mod guard;
-mod health;
 mod job;
 mod jobs;
 mod lanes;
+mod overview;
 mod own;
-mod part;
 mod search;
+mod series;
 mod site;
 mod slices;
 mod trouble;
 mod types;
+mod verdict;
 mod views;
 
 use std::collections::BTreeMap;
@@ -41,7 +44,7 @@ use anyhow::{Context, Result};
 use axum::Router;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Redirect};
+use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use clap::{Args, Subcommand};
 use ringfence_aws::{Clock, sdk_config_of};
@@ -68,8 +71,15 @@ const STYLE: &str = concat!(
     include_str!("style/work.css"),
 );
 /// The scripts of all pages, which work without them.
-const SCRIPT: &str =
-    concat!("{", include_str!("script/live.js"), "}\n{", include_str!("script/trouble.js"), "}\n",);
+const SCRIPT: &str = concat!(
+    "{",
+    include_str!("script/live.js"),
+    "}\n{",
+    include_str!("script/overview.js"),
+    "}\n{",
+    include_str!("script/trouble.js"),
+    "}\n",
+);
 
 /// The command of a stack whose application adds no pages.
 #[derive(Subcommand)]
@@ -159,7 +169,10 @@ fn router(site: Site, guard: Guard) -> Router {
         get(async move || ([(CONTENT_TYPE, content_type)], text).into_response())
     };
     let mut pages = Router::new()
-        .route("/", get(async || Redirect::to("/events")))
+        .route("/", get(overview::page))
+        .route("/verdict", get(verdict::dot))
+        .route("/commands", get(commands::page))
+        .route("/deadlines", get(deadlines::page))
         .route("/events", get(events::page))
         .route("/events/live", get(events::live))
         .route("/events/{event}", get(event::page))
@@ -180,9 +193,9 @@ fn router(site: Site, guard: Guard) -> Router {
         .route("/views/{view}/rebuild", post(views::rebuild))
         .route("/lanes", get(lanes::page))
         .route("/lanes/{reactor}", post(lanes::ask))
-        .route("/health", get(health::page))
-        .route("/health/{kind}/{store}/dead-letter", get(dead_letters::whole))
-        .route("/health/{kind}/{store}/redrive", post(dead_letters::redrive))
+        .route("/dead-letters", get(dead_letters::page))
+        .route("/dead-letters/{kind}/{store}/dead-letter", get(dead_letters::whole))
+        .route("/dead-letters/{kind}/{store}/redrive", post(dead_letters::redrive))
         .route("/jobs/{number}", get(jobs::page))
         .merge(own_pages(site.own));
     if site.trouble.is_some() {

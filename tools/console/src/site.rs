@@ -9,20 +9,23 @@ use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use clap::builder::Resettable;
 use clap::{Args, Command, FromArgMatches};
+use futures::lock::Mutex;
 use futures::stream::BoxStream;
 use ringfence_aws::{Clock, client_of};
-use ringfence_feed::{Checkpoints, Index};
+use ringfence_feed::Index;
 use ringfence_log::StackLogs;
 use ringfence_reactors::ReactorTable;
 use ringfence_views::{DueReader, Projector, ViewReader};
 
 use crate::job::Jobs;
 use crate::own::ConsolePage;
+use crate::series::Series;
 use ringfence_cli::Lists;
 use ringfence_cli::api::{self, Api};
 use ringfence_cli::commands::CommandLines;
 use ringfence_cli::stack::{Named, Outputs, name};
 use ringfence_cli::tables::{IndexTable, LogTables};
+use ringfence_cli::verdict::Verdict;
 use ringfence_cli::work::Does;
 
 /// For each watcher, the latest troubles of a stack, the oldest first, and all later ones.
@@ -103,7 +106,7 @@ pub(crate) struct Site {
     index_table: String,
     pub(crate) view_table: Option<String>,
     bus: Option<String>,
-    command_queue: Option<String>,
+    pub(crate) command_queue: Option<String>,
     /// Its dead-letter queues, each with its URL.
     pub(crate) queues: Vec<Named>,
     /// Its buckets of failed batches, each with the name of its function.
@@ -118,6 +121,10 @@ pub(crate) struct Site {
     token: Option<String>,
     /// Jobs that pages have started.
     pub(crate) jobs: Jobs,
+    /// The last verdict.
+    pub(crate) verdict: Mutex<Option<Arc<Verdict>>>,
+    /// What commands did, for each time of the overview.
+    pub(crate) series: Mutex<BTreeMap<&'static str, Arc<Series>>>,
     /// Whether pages may change the stack. If not, the guard refuses such requests, and no page offers them.
     pub(crate) may_write: bool,
     /// The content of the page `/trouble`, if there is one.
@@ -150,6 +157,8 @@ impl Site {
             token: flags.token.clone(),
             client,
             jobs: Jobs::default(),
+            verdict: Mutex::default(),
+            series: Mutex::default(),
             may_write,
             trouble: None,
             own: &[],
@@ -191,12 +200,6 @@ impl Site {
         let table = self.view_table.as_ref()?;
         let catalogs = self.lists.stack.catalogs.clone();
         Some(Projector::new(self.client.clone(), index, table, catalogs, Clock::system()))
-    }
-
-    /// The checkpoints of all readers, if their table is named.
-    pub(crate) fn checkpoints(&self) -> Option<Checkpoints> {
-        let table = self.view_table.as_ref()?;
-        Some(Checkpoints::new(self.client.clone(), table))
     }
 
     /// Redrives dead letters.

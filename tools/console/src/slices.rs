@@ -8,13 +8,14 @@ use axum::extract::{Form, Query, State};
 use maud::{Markup, html};
 use ringfence_aws::Clock;
 use ringfence_core::{Lane, visible};
-use ringfence_stack::{ContextInfo, SliceInfo};
+use ringfence_log::Dependence;
+use ringfence_stack::{ContextInfo, SliceInfo, Stack};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::command;
 use crate::explanation;
-use crate::frame::{self, Path, Problem, encoded, given, slice_url};
+use crate::frame::{self, Kind, Path, Problem, chip, encoded, given, slice_url};
 use crate::site::Site;
 use ringfence_cli::api::{Answer, IDEMPOTENCY_KEY};
 use ringfence_cli::commands::CommandLine;
@@ -35,28 +36,92 @@ const KEY: &str = "key";
 
 type Parameters = Vec<(String, String)>;
 
-/// The page of all slices.
+/// The page of all slices: a table for each context, with what goes before and after each slice.
 pub(crate) async fn all(State(site): State<Arc<Site>>) -> Markup {
+    let stack = &site.lists.stack;
     let main = html! {
-        @for context in &site.lists.stack.contexts {
+        @if stack.contexts.is_empty() { p { "The stack has no context yet." } }
+        @for context in stack.contexts.iter().filter(|context| !context.slices.is_empty()) {
             h2 { (context.name) }
-            ul.list {
-                @for slice in &context.slices {
-                    li {
-                        a href=(slice_url(&format!("{}/{}", context.name, slice.name))) { (slice.name) }
-                        @if !slice.about.is_empty() { ": " (slice.about) }
-                        @for cause in slice.reacts_to {
-                            span.note { " reacts to " (cause.event_type) " of " (cause.context) }
-                        }
-                        @for (does, types) in [("reads", &slice.reads), ("writes", &slice.writes)] {
-                            @if !types.is_empty() { p.note { (does) " " (types.join(", ")) } }
+            div.wide tabindex="0" role="region" aria-label={ "Slices of " (context.name) } {
+                table.figures.slices {
+                    thead {
+                        tr {
+                            @for column in ["Slice", "Given by", "Depends on", "Writes", "Followed by"] {
+                                th scope="col" { (column) }
+                            }
                         }
                     }
+                    tbody { @for slice in &context.slices { (in_table(stack, context, slice)) } }
                 }
             }
         }
     };
     frame::page(&site, "/slices", "Slices", None, &main)
+}
+
+fn in_table(stack: &Stack, context: &ContextInfo, slice: &SliceInfo) -> Markup {
+    let url = slice_url(&format!("{}/{}", context.name, slice.name));
+    html! {
+        tr {
+            th scope="row" {
+                (chip(kind(context, slice), slice.name, &url))
+                @if !slice.about.is_empty() { p.note { (slice.about) } }
+            }
+            td { (givers(context, slice)) }
+            td { @for shape in (slice.depends_on)().keys() { p { (shape) } } }
+            td { ul.chips { @for name in &slice.writes { li { (of_type(name)) } } } }
+            td { (followers(stack, slice)) }
+        }
+    }
+}
+
+/// Whether a slice's commands come from callers alone.
+fn kind(context: &ContextInfo, slice: &SliceInfo) -> Kind {
+    let is_reaction = !slice.reacts_to.is_empty() || has_deadline(context, slice);
+    if is_reaction { Kind::Reaction } else { Kind::Command }
+}
+
+fn has_deadline(context: &ContextInfo, slice: &SliceInfo) -> bool {
+    context.dues.iter().any(|due| due.name == slice.name)
+}
+
+fn of_type(name: &str) -> Markup {
+    chip(Kind::Event, name, &format!("/types/{}", encoded(name)))
+}
+
+/// Who gives the commands of a slice: callers, events or the time.
+fn givers(context: &ContextInfo, slice: &SliceInfo) -> Markup {
+    html! {
+        @if slice.scopes.is_some() { p { "callers" } }
+        @if has_deadline(context, slice) { p { a href="/deadlines" { "a deadline" } } }
+        ul.chips { @for cause in slice.reacts_to { li { (of_type(cause.event_type)) } } }
+        @match slice.order {
+            None => {}
+            Some(Lane::Partition) => { p.note { "in the order of each partition" } }
+            Some(Lane::Tag(key)) => { p.note { "one after another for each " (key) } }
+        }
+    }
+}
+
+/// The views, reactors and slices that read or handle what a slice writes.
+fn followers(stack: &Stack, slice: &SliceInfo) -> Markup {
+    let is_written = |name: &str| slice.writes.iter().any(|written| written == name);
+    let views = stack.views().into_iter().filter(|view| view.types.iter().any(|it| is_written(it)));
+    let reactors = stack.reactors().filter(|(_, it)| it.reads.iter().any(|name| is_written(name)));
+    let slices = stack
+        .slices()
+        .filter(|(_, it)| it.reacts_to.iter().any(|cause| is_written(cause.event_type)));
+    html! {
+        ul.chips {
+            @for view in views { li { (chip(Kind::View, view.name, &format!("/views/{}", encoded(view.name)))) } }
+            @for (_, reactor) in reactors { li { (chip(Kind::Reaction, reactor.name, "/lanes")) } }
+            @for (context, slice) in slices {
+                @let name = format!("{}/{}", context.name, slice.name);
+                li { (chip(Kind::Reaction, slice.name, &slice_url(&name))) }
+            }
+        }
+    }
 }
 
 /// The part of a slice's page below its form.
@@ -193,7 +258,7 @@ impl<'a> Of<'a> {
     fn markup(&self, site: &Site, form: &Parameters, below: &Below) -> Markup {
         let url = slice_url(&self.of.name);
         let main = html! {
-            (self.picture())
+            (self.picture(&site.lists.stack))
             h2 { "Command" }
             form.command method="get" action=(url) {
                 (command::inputs(&(self.of.command)(), form))
@@ -225,40 +290,34 @@ impl<'a> Of<'a> {
         frame::page(site, "/slices", &self.of.name, None, &main)
     }
 
-    /// The slice with the events that it reads and writes, as text in boxes.
-    fn picture(&self) -> Markup {
-        let SliceInfo { name, about, reads, writes, reacts_to, order, scopes, .. } = self.slice;
+    /// What goes before and after the slice, in boxes from left to right.
+    fn picture(&self, stack: &Stack) -> Markup {
+        let SliceInfo { name, about, writes, scopes, .. } = self.slice;
+        let kind = kind(self.context, self.slice);
         html! {
             @if !about.is_empty() { p { (about) } }
-            div.picture role="group" aria-label="What the slice reads and writes" {
+            div.picture role="group" aria-label="What goes before and after the slice" {
                 div {
-                    h2 { "Reads" }
-                    @for (shape, by) in &*self.of.depends_on {
-                        p.box { strong { (shape) } br; span.note { "by " (by) } }
+                    h2 { "Given by" }
+                    (givers(self.context, self.slice))
+                    @if let Some(scopes) = scopes.filter(|scopes| !scopes.is_empty()) {
+                        p.note { "A token needs one of the scopes " (scopes.join(", ")) "." }
                     }
-                    ul { @for name in reads { li { (name) } } }
                 }
                 div {
                     h2 { "Decides" }
-                    p.box { strong { (self.context.name) "/" (name) } }
-                    @if !reacts_to.is_empty() {
-                        p.note { "It reacts to" }
-                        ul { @for cause in *reacts_to { li { (cause.event_type) " of " (cause.context) } } }
-                        @match order {
-                            None => { p.note { "in any order, as the EventTopic delivers them." } }
-                            Some(Lane::Partition) => { p.note { "in the order of each partition." } }
-                            Some(Lane::Tag(key)) => { p.note { "one after another for each " (key) "." } }
-                        }
+                    p class={ "box " (kind.name()) } {
+                        strong { (self.context.name) "/" (name) }
+                        br;
+                        a href={ "/map/" (encoded(self.context.name)) "/" (encoded(name)) } { "On the map" }
                     }
-                    @if let Some(scopes) = scopes.filter(|scopes| !scopes.is_empty()) {
-                        p.note { "A token needs one of the scopes" }
-                        ul { @for scope in scopes { li { (scope) } } }
+                    @for (shape, Dependence { by, types }) in (self.slice.depends_on)() {
+                        p.box { strong { (shape) } br; span.note { "by " (by) } }
+                        ul.chips { @for name in types { li { (of_type(&name)) } } }
                     }
                 }
-                div {
-                    h2 { "Writes" }
-                    ul { @for name in writes { li { a href={ "/events?type=" (name) } { (name) } } } }
-                }
+                div { h2 { "Writes" } ul.chips { @for name in writes { li { (of_type(name)) } } } }
+                div { h2 { "Followed by" } (followers(stack, self.slice)) }
             }
         }
     }

@@ -25,7 +25,7 @@ pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Proble
     let main = html! {
         p {
             "Failures that no caller learns of: functions that fail or give no answer. Their logs say why. "
-            a href="/health" { "Health" } " has the dead letters of them."
+            "Work that they gave up is in " a href="/dead-letters" { "Dead letters" } "."
         }
         noscript { p { "Later failures appear only with JavaScript. Load the page again to see them." } }
         ul #trouble role="log" { @for text in latest.iter().rev() { li { (text) } } }

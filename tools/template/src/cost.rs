@@ -37,6 +37,12 @@ impl Price {
     }
 }
 
+/// Dollars for units of DynamoDB, on demand.
+#[must_use]
+pub fn of_units(read: f64, write: f64) -> f64 {
+    READ.of(read) + WRITE.of(write)
+}
+
 const ALARM: Price = Price::new("a metric that an alarm reads, a month", 0.10, 1.0);
 const METRIC: Price =
     Price::new("a metric of one's own, a month; by the hours in which it is sent", 0.30, 1.0);

@@ -15,6 +15,7 @@ extern crate ringfence_core as ringfence; // the derive macros name it so
 mod compare;
 pub mod cost;
 pub mod document;
+pub mod map;
 mod needed;
 pub mod written;
 

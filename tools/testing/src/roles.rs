@@ -276,6 +276,7 @@ fn a_statement_that_is_not_limited_to_its_keys_is_named() {
             reacts_to: &[],
             order: None,
             scopes: None,
+            depends_on: BTreeMap::new,
             has_item: || false,
         }],
         dues: vec![],

@@ -10,13 +10,13 @@ use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 use ringfence_aws::{Item, Meter, Retry, TableLayout};
 use ringfence_core::{
-    Access, BoundaryId, Catalog, Context, Current, LogKind, LogName, Reads, ReadsOf,
+    Access, BoundaryId, Catalog, Context, Current, LogKind, LogName, Name, Reads, ReadsOf,
     SequencedEvent, Slice,
 };
 use ringfence_log::news::{Found, Run, Single, StreamError, bounded, whole};
 use ringfence_log::{
-    BoundaryShape, BoxError, InTable, LogOfEvents, OpenSource, Source, SourceFacts, SourceTable,
-    Sourced, StoredEvents, by,
+    BoundaryShape, BoxError, Dependence, InTable, LogOfEvents, OpenSource, Source, SourceFacts,
+    SourceTable, Sourced, StoredEvents, by,
 };
 use serde::de::Error as _;
 use serde_json::Error;
@@ -48,9 +48,10 @@ impl LogOfEvents for Aggregates {
         Ok(report.wrong.iter().map(ToString::to_string).collect())
     }
 
-    fn depends_on<S: Slice>() -> BTreeMap<BoundaryShape, String> {
+    fn depends_on<S: Slice>() -> BTreeMap<BoundaryShape, Dependence> {
         let stream = BoundaryShape::Stream(S::Context::NAME.to_owned());
-        BTreeMap::from([(stream, by(&Access::Partition, true))])
+        let types = ReadsOf::<S>::TYPES.iter().map(|name| Name::Borrowed(name)).collect();
+        BTreeMap::from([(stream, Dependence { by: by(&Access::Partition, true), types })])
     }
 
     fn read<S: Slice>(event: &Current<'_>) -> Option<Result<(), Error>> {

@@ -6,10 +6,10 @@ use std::num::NonZeroUsize;
 
 use futures::TryStreamExt;
 use ringfence_aws::{Clock, Meter};
-use ringfence_core::{Context, Current, Envelope, OnLog, Reads, SequencedEvent, Slice};
+use ringfence_core::{Context, Current, Envelope, Name, OnLog, Reads, SequencedEvent, Slice};
 use ringfence_log::{
-    BoundaryShape, BoxError, DryRun, InTable, KeptState, Log, ReadBoundary, Source, Sourced,
-    TipLimits,
+    BoundaryShape, BoxError, Dependence, DryRun, InTable, KeptState, Log, ReadBoundary, Source,
+    Sourced, TipLimits,
 };
 use serde::de::Error as _;
 use serde_json::{Error, Value};
@@ -126,8 +126,10 @@ where
         Ok(wrong)
     }
 
-    fn depends_on() -> BTreeMap<BoundaryShape, String> {
-        BTreeMap::from([(BoundaryShape::Stream(S::Context::NAME.to_owned()), BY_TIP.to_owned())])
+    fn depends_on() -> BTreeMap<BoundaryShape, Dependence> {
+        let types = D::Reads::TYPES.iter().map(|name| Name::Borrowed(name)).collect();
+        let dependence = Dependence { by: BY_TIP.to_owned(), types };
+        BTreeMap::from([(BoundaryShape::Stream(S::Context::NAME.to_owned()), dependence)])
     }
 
     fn origins() -> Vec<&'static str> {

@@ -1,6 +1,7 @@
 //! One invocation from payload to answer.
 
 use std::{
+    collections::BTreeMap,
     marker::PhantomData,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -142,6 +143,7 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
             outcome: "nothing-to-do",
             attempts: 0,
             conflicts: Vec::new(),
+            events: BTreeMap::new(),
             duration_ms: 0,
             usage: Usage::default(),
             cause: None,
@@ -301,6 +303,11 @@ fn answered(
             line.attempts = handled.attempts;
             line.repeated = handled.repeated;
             line.met(&handled.conflicts);
+            if !handled.repeated {
+                let (Outcome::Accepted(events) | Outcome::Rejected { events, .. }) =
+                    &handled.outcome;
+                line.wrote(events);
+            }
             let answer = answer::of_handled(handled);
             line.outcome = answer.as_ref().map_or_else(|problem| problem.kind, |_| "accepted");
             answer

@@ -1,9 +1,11 @@
 //! The log line of a command: one JSON object. It is a span of a trace too: it began at `timestamp` and took
 //! `duration_ms`.
 
+use std::collections::BTreeMap;
+
 use crate::{LOGGED_BYTES_MAX, LogLine, MetricUnit};
 use ringfence_aws::{Began, Usage};
-use ringfence_core::{BoundaryId, Traceparent};
+use ringfence_core::{BoundaryId, EventRef, Traceparent};
 use serde::Serialize;
 use tracing::Level;
 
@@ -48,6 +50,9 @@ pub(crate) struct Line {
     /// The boundary of each conflict, to which another command added something.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) conflicts: Vec<String>,
+    /// How many events of each type the command wrote.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) events: BTreeMap<String, u64>,
     pub(crate) duration_ms: u64,
     #[serde(skip)]
     pub(crate) usage: Usage,
@@ -62,6 +67,18 @@ impl Line {
             let noted: usize = self.conflicts.iter().map(String::len).sum();
             if noted + boundary.as_str().len() <= LOGGED_BYTES_MAX {
                 self.conflicts.push(boundary.to_string());
+            }
+        }
+    }
+
+    /// Counts these events by type, for as many types as fit into the line.
+    pub(crate) fn wrote(&mut self, events: &[EventRef]) {
+        for EventRef { event_type, .. } in events {
+            let noted: usize = self.events.keys().map(String::len).sum();
+            if let Some(count) = self.events.get_mut(event_type) {
+                *count += 1;
+            } else if noted + event_type.len() <= LOGGED_BYTES_MAX {
+                self.events.insert(event_type.clone(), 1);
             }
         }
     }
@@ -131,6 +148,7 @@ mod tests {
             outcome,
             attempts: 1,
             conflicts: Vec::new(),
+            events: BTreeMap::new(),
             duration_ms: 0,
             usage: Usage::default(),
             cause: None,
@@ -169,7 +187,7 @@ mod tests {
 
     /// The bill of a stack counts these bytes.
     #[test]
-    fn the_line_of_a_command_of_a_caller_has_456_bytes() {
+    fn the_line_of_a_command_of_a_caller_has_483_bytes() {
         let [id, correlation] = ["0198c0de-1111-7222-8333-444455556666"; 2].map(str::to_owned);
         let usage = Usage {
             reads: 1,
@@ -184,10 +202,11 @@ mod tests {
             correlation_id: Some(correlation),
             duration_ms: 12,
             usage,
+            events: [("OrderPlaced".to_owned(), 1)].into(),
             ..line("accepted")
         };
         let json = line.log().json;
-        assert_eq!(json.to_string().len(), 456, "{json}");
+        assert_eq!(json.to_string().len(), 483, "{json}");
         let failed = Line { outcome: "internal", ..line }.log().json;
         assert_eq!(failed["function_request_id"], "r-1");
     }
@@ -204,6 +223,16 @@ mod tests {
         let line = Line { usage, ..line("accepted") }.log().json;
         let found = [&line["requests"], &line["read_units"], &line["write_units"]];
         assert_eq!(found, [&json!(5), &json!(1.5), &json!(12.0)]);
+    }
+
+    #[test]
+    fn the_events_of_a_line_are_counted_by_type_as_far_as_the_types_fit() {
+        let of = |event_type: String| EventRef { event_type, partition: String::new(), slot: 0 };
+        let long = |letter: &str| of(letter.repeat(1_024));
+        let mut line = line("accepted");
+        line.wrote(&[long("a"), of("b".to_owned()), long("a"), long("c"), of("b".to_owned())]);
+        let noted: Vec<_> = line.events.iter().map(|(of, count)| (of.len(), *count)).collect();
+        assert_eq!(noted, [(1_024, 2), (1, 2)]);
     }
 
     #[test]

@@ -1,15 +1,12 @@
 //! The slices of the stack, each with the code that makes dry runs of its commands.
 
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
-
 use anyhow::{Context as _, Result, anyhow, ensure};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ringfence_aws::Clock;
 use ringfence_core::{Context, Envelope, EventRef, Handled, LogName, LogOf, Outcome, Slice};
 use ringfence_lambda::Issuers;
-use ringfence_log::{BoundaryShape, Log, StackLogs};
+use ringfence_log::{Log, StackLogs};
 use ringfence_schemas::Shape;
 use ringfence_stack::{MemberList, Members, Visitor};
 
@@ -30,9 +27,6 @@ pub struct OfSlice {
     explain: Explain,
     /// The shape of its command's JSON.
     pub command: fn() -> Shape,
-    /// The kinds of boundaries that its decisions can depend on, and how each is read. It is computed only when a
-    /// command asks for it.
-    pub depends_on: LazyLock<BTreeMap<BoundaryShape, String>>,
 }
 
 impl Slices {
@@ -60,12 +54,6 @@ impl Slices {
         (of.explain)(logs, payload, issuers).await
     }
 
-    /// The slices, as `<context>/<slice>`, whose decisions can depend on a boundary of this shape.
-    pub fn that_depend_on(&self, shape: &BoundaryShape) -> impl Iterator<Item = &str> {
-        let depends = move |of: &&OfSlice| of.depends_on.contains_key(shape);
-        self.0.iter().filter(depends).map(|of| &*of.name)
-    }
-
     /// The slice of this name, `<context>/<slice>`.
     pub fn get(&self, name: &str) -> Option<&OfSlice> {
         self.0.iter().find(|of| of.name == name)
@@ -82,7 +70,6 @@ impl Visitor for Slices {
             name: name::<S>(),
             explain: |logs, payload, issuers| explain::<S>(logs, payload, issuers).boxed(),
             command: Shape::of::<S>,
-            depends_on: LazyLock::new(LogOf::<S>::depends_on),
         });
     }
 }

@@ -4,7 +4,7 @@
 
 mod builds;
 mod console;
-mod console_health;
+mod console_overview;
 mod console_slices;
 mod console_views;
 mod data;

@@ -1,80 +1,73 @@
-//! Deadlines on the page of health.
+//! The page of deadlines.
+
+use std::sync::Arc;
 
 use anyhow::Result;
+use axum::extract::State;
 use futures::future::try_join_all;
-use maud::html;
+use maud::{Markup, html};
 use ringfence_aws::Clock;
-use ringfence_core::{rfc3339, visible};
+use ringfence_core::visible;
 use ringfence_views::{DUE_LATE_MS, DUE_PAGE_MAX, Definition, DueNote, DueReader, DueStanding};
 
-use crate::part::Part;
+use crate::frame::{self, Kind, Problem, ago, chip, slice_url};
 use crate::site::Site;
 use crate::views::UNNAMED;
 
 /// The deadlines of each slice that are due, and why they are still there.
-pub(crate) async fn all(site: &Site) -> Part {
-    let Some(reader) = site.due() else { return Part::unknown(html! { p { (UNNAMED) } }) };
+pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Problem> {
+    let reader = site.due().ok_or_else(|| Problem::nothing(UNNAMED))?;
     let contexts = site.lists.stack.contexts.iter();
-    let dues: Vec<_> = contexts.flat_map(|context| &context.dues).collect();
+    let dues = contexts.flat_map(|of| of.dues.iter().map(|due| (of.name, due)));
+    let (names, dues): (Vec<_>, Vec<_>) =
+        dues.map(|(of, due)| ((due.name, slice_url(&format!("{of}/{}", due.name))), due)).unzip();
     let now_ms = Clock::system().now_ms();
-    match read(&reader, &dues, now_ms).await {
-        Ok(standing) => {
-            let names: Vec<_> = dues.iter().map(|due| due.name).collect();
-            of(&names, &standing, now_ms)
-        }
-        Err(error) => Part::failed("what is due", &error),
-    }
+    let standing = read(&reader, &dues, now_ms).await?;
+    let main = of(&names, &standing, now_ms);
+    Ok(frame::page(&site, "/deadlines", "Deadlines", [reader.meter()], &main))
 }
 
 async fn read(reader: &DueReader, dues: &[&Definition], now_ms: u64) -> Result<Vec<DueStanding>> {
     Ok(try_join_all(dues.iter().map(|due| reader.standing(due, now_ms))).await?)
 }
 
-fn of(dues: &[&str], standing: &[DueStanding], now_ms: u64) -> Part {
+fn of(dues: &[(&str, String)], standing: &[DueStanding], now_ms: u64) -> Markup {
     let is_late = |it: &DueStanding| {
         it.earliest_ms.is_some_and(|earliest| now_ms.saturating_sub(earliest) > DUE_LATE_MS)
     };
-    let markup = html! {
+    html! {
         @if dues.is_empty() { p { "No slice has deadlines." } }
         @else {
             div.wide tabindex="0" role="region" aria-label="Deadlines" {
                 table.figures {
-                    thead { tr { @for column in ["Slice", "Due now", "The earliest since (UTC)", "Tried in vain"] { th scope="col" { (column) } } }
+                    thead { tr { @for column in ["Slice", "Due now", "The earliest since", "Tried in vain"] { th scope="col" { (column) } } }
                     }
                     tbody {
-                        @for (due, it) in dues.iter().zip(standing) {
+                        @for ((due, url), it) in dues.iter().zip(standing) {
                             tr {
-                                th scope="row" { (due) @if is_late(it) { " " strong.bad { "late" } } }
+                                th scope="row" { (chip(Kind::Reaction, due, url)) @if is_late(it) { " " strong.bad { "late" } } }
                                 td.number { (it.rows) @if it.is_more { "+" } }
-                                td { @if let Some(earliest) = it.earliest_ms { time { (rfc3339(earliest)) } } }
+                                td { @if let Some(earliest) = it.earliest_ms { (ago(earliest)) } }
                                 td.number { (it.notes.len()) }
                             }
                         }
                     }
                 }
             }
-            @for (due, it) in dues.iter().zip(standing) {
+            @for ((due, _), it) in dues.iter().zip(standing) {
                 @for (id, DueNote { tries, next_ms, why, .. }) in it.notes.iter().take(DUE_PAGE_MAX.into()) {
                     p.note {
-                        (due) " " (visible(id)) ": " (visible(why)) ". Tried " (tries) " times, again at " (rfc3339(*next_ms)) "."
+                        (due) " " (visible(id)) ": " (visible(why)) ". Tried " (tries) " times, again " (ago(*next_ms)) "."
                     }
                 }
             }
         }
-    };
-    let late = standing.iter().filter(|it| is_late(it)).count();
-    Part::of(
-        markup,
-        "no deadline is late",
-        late,
-        ["slice has a deadline that is late", "slices have deadlines that are late"],
-    )
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::part::Standing;
 
     #[test]
     fn a_deadline_is_late_when_the_alarm_rings_and_says_why() {
@@ -87,9 +80,9 @@ mod tests {
                 earliest_ms: Some(1_000),
                 notes: vec![("a".to_owned(), note.clone())],
             };
-            let part = of(&["expire-claim"], &[standing], 1_000 + late_ms);
-            assert_eq!(matches!(part.standing, Standing::Wrong(_)), is_wrong, "{late_ms}");
-            let page = part.markup.into_string();
+            let page = of(&[("expire-claim", String::new())], &[standing], 1_000 + late_ms);
+            let page = page.into_string();
+            assert_eq!(page.contains(">late<"), is_wrong, "{late_ms}: {page}");
             assert!(page.contains("&lt;no&gt;. Tried 7 times"), "{page}");
         }
     }

@@ -1,0 +1,163 @@
+//! Views, reactors and deadlines.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use futures::future::try_join_all;
+use ringfence_feed::{Checkpoint, Index};
+use ringfence_reactors::ReactorTable;
+use ringfence_stack::Stack;
+use ringfence_views::{DUE_LATE_MS, DueReader, DueStanding, ViewReader};
+
+use super::{Counts, Finding, Sources, Unread, Verdict, What, counted};
+use crate::lanes;
+
+const UNNAMED: &str =
+    "views, reactors and deadlines, whose table --view-table, VIEW_TABLE or --stack names";
+
+pub(super) async fn find(sources: &Sources<'_>, now_ms: u64) -> Verdict {
+    let Some((views, reactors, due)) = &sources.views else {
+        return Verdict { unknown: vec![UNNAMED], ..Verdict::default() };
+    };
+    let (stack, index) = (sources.stack, &sources.index);
+    let mut verdict = Verdict::default();
+    if let Err(error) = of_views(stack, index, views, now_ms, &mut verdict).await {
+        verdict.unreadable("views", "/views", &error);
+    }
+    if let Err(error) = of_reactors(stack, index, reactors, now_ms, &mut verdict).await {
+        verdict.unreadable("reactors", "/lanes", &error);
+    }
+    if let Err(error) = of_deadlines(stack, due, now_ms, &mut verdict).await {
+        verdict.unreadable("deadlines", "/deadlines", &error);
+    }
+    verdict
+}
+
+/// Readers that are late, and parked rows.
+async fn of_views(
+    stack: &Stack,
+    index: &Index,
+    views: &ViewReader,
+    now_ms: u64,
+    verdict: &mut Verdict,
+) -> Result<()> {
+    let names: Vec<_> = stack.rows().iter().map(|view| view.name).collect();
+    let standing = views.reached(&names).await?;
+    // Read after the checkpoints, so no checkpoint is beyond it.
+    let end = index.end().await?;
+    let mut unread = Unread { index, end, known: BTreeMap::new() };
+    verdict.counts.views = stack.contexts.iter().map(|of| of.views.len() as u64).sum();
+    for (name, standing) in names.into_iter().zip(standing) {
+        let url = format!("/views/{name}");
+        // A view that was never served is being built.
+        let Some((registered, at)) = standing else { continue };
+        let parked = registered.parked + registered.parked_events;
+        if parked > 0 {
+            let what = counted(parked, "row or event is", "rows and events are");
+            verdict.findings.push(Finding {
+                what: What::View,
+                name: name.to_owned(),
+                count: parked,
+                since_ms: None,
+                text: format!("{what} parked in the view {name}"),
+                url: url.clone(),
+                step: "Mend the view, and retry",
+            });
+        }
+        let late = unread.late(at, now_ms).await?;
+        if let Some(since_ms) = late.filter(|_| registered.until.is_none()) {
+            let count = index.count(at, unread.end).await?;
+            let what = counted(count, "event", "events");
+            verdict.findings.push(Finding {
+                what: What::View,
+                name: name.to_owned(),
+                count,
+                since_ms: Some(since_ms),
+                text: format!("The view {name} is {what} behind"),
+                url,
+                step: "Look at the log of project-views",
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Parked lanes, and readers that are late.
+async fn of_reactors(
+    stack: &Stack,
+    index: &Index,
+    table: &ReactorTable,
+    now_ms: u64,
+    verdict: &mut Verdict,
+) -> Result<()> {
+    let names = lanes::readers(stack);
+    let standing = try_join_all(names.iter().map(|name| table.standing(name))).await?;
+    let parked = try_join_all(names.iter().map(|name| table.parked(name))).await?;
+    let end = if names.is_empty() { Checkpoint::START } else { index.end().await? };
+    let mut unread = Unread { index, end, known: BTreeMap::new() };
+    verdict.counts.reactors = names.len() as u64;
+    for ((name, standing), lanes) in names.into_iter().zip(standing).zip(parked) {
+        let (waiting, parked): (Vec<_>, Vec<_>) =
+            lanes.iter().partition(|lane| lane.next_ms.is_some() || lane.asked.is_some());
+        verdict.counts.lanes_waiting += waiting.len() as u64;
+        if let Some(first) = parked.iter().min_by_key(|lane| lane.at_ms) {
+            let count = parked.len() as u64;
+            let what = counted(count, "lane is", "lanes are");
+            verdict.findings.push(Finding {
+                what: What::Lane,
+                name: name.to_owned(),
+                count,
+                since_ms: Some(first.at_ms),
+                text: format!("{what} parked in {name}: {}", first.cause),
+                url: "/lanes".to_owned(),
+                step: "Retry the lane, or skip the event",
+            });
+        }
+        let Some(at) = standing.checkpoint else { continue };
+        if let Some(since_ms) = unread.late(at, now_ms).await? {
+            let count = index.count(at, end).await?;
+            verdict.findings.push(Finding {
+                what: What::Reactor,
+                name: name.to_owned(),
+                count,
+                since_ms: Some(since_ms),
+                text: format!("{name} is {} behind", counted(count, "event", "events")),
+                url: "/lanes".to_owned(),
+                step: "Look at its log",
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Deadlines that are late.
+async fn of_deadlines(
+    stack: &Stack,
+    reader: &DueReader,
+    now_ms: u64,
+    verdict: &mut Verdict,
+) -> Result<()> {
+    let dues: Vec<_> = stack.contexts.iter().flat_map(|context| &context.dues).collect();
+    let standing = try_join_all(dues.iter().map(|due| reader.standing(due, now_ms))).await?;
+    let counts = &mut verdict.counts;
+    *counts = Counts { deadlines: dues.len() as u64, ..counts.clone() };
+    for (due, standing) in dues.iter().zip(standing) {
+        let DueStanding { rows, earliest_ms, notes, .. } = standing;
+        verdict.counts.due += rows as u64;
+        let Some(since_ms) = earliest_ms.filter(|at| now_ms.saturating_sub(*at) > DUE_LATE_MS)
+        else {
+            continue;
+        };
+        let why = notes.first().map(|(_, note)| format!(": {}", note.why)).unwrap_or_default();
+        verdict.findings.push(Finding {
+            what: What::Deadline,
+            name: due.name.to_owned(),
+            count: rows as u64,
+            since_ms: Some(since_ms),
+            text: format!("Deadlines of {} are late{why}", due.name),
+            url: "/deadlines".to_owned(),
+            step: "Mend the cause, then run `ringfence due`",
+        });
+    }
+    Ok(())
+}

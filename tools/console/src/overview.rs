@@ -1,0 +1,255 @@
+//! The first page: whether all is well, what the stack has, and what commands did.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use maud::{Markup, html};
+use ringfence_aws::Clock;
+use ringfence_cli::commands::{LINES_MAX, UNKNOWN};
+use ringfence_cli::stats::{PRICES_OF, dollars_of_units, since};
+use ringfence_cli::verdict::{Finding, Verdict, What};
+
+use crate::commands::{TIME, TIMES, link, times};
+use crate::curve::{figure, number, spark};
+use crate::frame::{self, Cost, Problem, ago, given, url};
+use crate::series::{LastFlow, PARTS, Series};
+use crate::site::Site;
+use crate::verdict;
+
+/// The curves of a long time are read again after this part of it.
+const KEPT_PART: u64 = 240;
+
+pub(crate) async fn page(
+    State(site): State<Arc<Site>>,
+    Query(parameters): Query<Vec<(String, String)>>,
+) -> Result<Markup, Problem> {
+    let within = given(&parameters, "within").unwrap_or(TIME);
+    let within = TIMES.into_iter().find(|time| *time == within).ok_or_else(|| {
+        Problem::bad(format!(
+            "within: {within:?} is not a time of this page: {}.",
+            TIMES.join(", ")
+        ))
+    })?;
+    let ((verdict, has_looked), series) =
+        futures::join!(verdict::find(&site), series(&site, within));
+    let cost = match has_looked {
+        true => Cost::of_reads(verdict.requests, verdict.read_units),
+        false => Cost::default(),
+    };
+    let main = html! {
+        div #overview data-refresh="" {
+            (banner(&verdict))
+            (tiles(&site, &verdict, series.as_ref().ok().and_then(Option::as_deref)))
+            h2 { "What commands did" }
+            (times("/", within))
+            @match &series {
+                Err(error) => p role="alert" { "The lines of commands can't be read: " (format!("{error:#}")) "." },
+                Ok(None) => p.note { "Not known: " (UNKNOWN) "." },
+                Ok(Some(series)) => (of_series(&site, series)),
+            }
+        }
+    };
+    Ok(frame::page(&site, "/", "Overview", cost, &main))
+}
+
+/// What commands did in this time; `None` if no flag says where their lines are.
+async fn series(site: &Site, within: &'static str) -> anyhow::Result<Option<Arc<Series>>> {
+    if !site.commands.are_known() {
+        return Ok(None);
+    }
+    let time = since(within).map_err(anyhow::Error::msg)?;
+    let length = u64::try_from(time.as_millis())?;
+    let mut kept = site.series.lock().await;
+    let now_ms = Clock::system().now_ms();
+    let kept_ms = verdict::KEPT_MS.max(length / KEPT_PART);
+    if let Some(series) = kept.get(within).filter(|it| now_ms.abs_diff(it.until_ms) < kept_ms) {
+        return Ok(Some(series.clone()));
+    }
+    let since_ms = now_ms.saturating_sub(length);
+    let lines = site.commands.since(since_ms).await?;
+    let series = Arc::new(Series::of(&site.lists.stack, &lines, since_ms, now_ms));
+    kept.insert(within, series.clone());
+    Ok(Some(series))
+}
+
+fn banner(verdict: &Verdict) -> Markup {
+    let Verdict { at_ms, findings, unknown, .. } = verdict;
+    let class = if verdict.is_well() { "banner well" } else { "banner wrong" };
+    html! {
+        section class=(class) aria-labelledby="verdict" {
+            h2 #verdict {
+                @match findings.len() {
+                    0 => { "All is well" }
+                    1 => { "1 thing is not well" }
+                    count => { (count) " things are not well" }
+                }
+            }
+            @if !findings.is_empty() { ul.findings { @for finding in findings { li { (of_finding(finding)) } } } }
+            @for unknown in unknown { p.note { "Not known: " (unknown) "." } }
+            p.note { "As of " (ago(*at_ms)) "." }
+        }
+    }
+}
+
+fn of_finding(Finding { what, text, since_ms, url, step, .. }: &Finding) -> Markup {
+    html! {
+        p {
+            @if needs_a_person(*what) { strong { "Needs a person: " } }
+            (text)
+            @if let Some(at) = since_ms { ", since " (ago(*at)) }
+            "."
+        }
+        a.step href=(url) { (step) }
+    }
+}
+
+/// Whether it stays as it is until a person decides.
+fn needs_a_person(what: What) -> bool {
+    matches!(what, What::Lane | What::DeadLetters)
+}
+
+/// A tile: its title, page and number, whether that is known to be wrong, and what more there is to say.
+struct Tile<'t> {
+    title: &'static str,
+    url: &'static str,
+    number: Option<u64>,
+    of: Option<What>,
+    note: String,
+    curve: Option<&'t [f64; PARTS]>,
+}
+
+fn tiles(site: &Site, verdict: &Verdict, series: Option<&Series>) -> Markup {
+    let counts = &verdict.counts;
+    let is_named = site.view_table.is_some();
+    let has_stores = !(site.queues.is_empty() && site.buckets.is_empty());
+    let of = |what| verdict.findings.iter().filter(move |finding| finding.what == what);
+    let sum = |what| of(what).map(|finding| finding.count).sum::<u64>();
+    let commands = series.map(|series| {
+        let mut all = [0.0; PARTS];
+        for values in &series.outcomes {
+            all.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+        }
+        all
+    });
+    let total = commands.map(|all| all.iter().sum::<f64>());
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of lines")]
+    let total = total.map(|sum| sum as u64);
+    let known = |number: u64| is_named.then_some(number);
+    let tile = |title, url, number, of, note: String| {
+        let curve = commands.as_ref().filter(|_| title == "Commands");
+        Tile { title, url, number, of, note, curve }
+    };
+    let failing = of(What::Slice).count();
+    let behind = of(What::View).count();
+    let parked = sum(What::Lane);
+    let waiting = counts.lanes_waiting;
+    let tiles = [
+        tile(
+            "Commands",
+            "/commands",
+            total,
+            Some(What::Slice),
+            match failing {
+                0 => "no slice fails".to_owned(),
+                failing => format!("slices that fail: {failing}"),
+            },
+        ),
+        tile(
+            "Views",
+            "/views",
+            known(counts.views),
+            Some(What::View),
+            match behind {
+                0 => "all are current".to_owned(),
+                behind => format!("not well: {behind}"),
+            },
+        ),
+        tile(
+            "Reactors",
+            "/lanes",
+            known(counts.reactors),
+            Some(What::Lane),
+            match (parked, waiting) {
+                (0, 0) => "no lane waits".to_owned(),
+                (parked, waiting) => format!("lanes parked: {parked}, tried again: {waiting}"),
+            },
+        ),
+        tile(
+            "Deadlines due",
+            "/deadlines",
+            known(counts.due),
+            Some(What::Deadline),
+            match sum(What::Deadline) {
+                0 => "none is late".to_owned(),
+                late => format!("late: {late}"),
+            },
+        ),
+        tile(
+            "Dead letters",
+            "/dead-letters",
+            has_stores.then(|| sum(What::DeadLetters)),
+            Some(What::DeadLetters),
+            String::new(),
+        ),
+        tile("Commands queued", "/dead-letters", counts.queued, None, String::new()),
+    ];
+    html! {
+        ul.tiles {
+            @for Tile { title, url, number, of: what, note, curve } in &tiles {
+                @let oldest = what.and_then(|what| of(what).filter_map(|finding| finding.since_ms).min());
+                @let is_wrong = what.is_some_and(|what| of(what).next().is_some());
+                li class=(if is_wrong { "tile wrong" } else { "tile" }) {
+                    a href=(url) { (title) }
+                    strong { @match number { Some(number) => (number), None => "?" } }
+                    span.note { @if number.is_some() { (note) } @else { "not known" } }
+                    @if let Some(at) = oldest { span.note { "the oldest " (ago(at)) } }
+                    @if let Some(curve) = curve { (spark(curve)) }
+                }
+            }
+        }
+    }
+}
+
+fn of_series(site: &Site, series: &Series) -> Markup {
+    let begins: Vec<_> = series.begins().collect();
+    let events: Vec<_> = series.events.iter().map(|(name, values)| (*name, values)).collect();
+    let [accepted, rejected, failed] = &series.outcomes;
+    let [half, most] = &series.durations;
+    let [read, write] = &series.units;
+    let [all_read, all_write] = [read, write].map(|parts| parts.iter().sum::<f64>());
+    html! {
+        div.curves {
+            (figure("Events by context", "events a minute", &events, &begins))
+            (figure(
+                "Outcomes", "commands",
+                &[("accepted", accepted), ("rejected", rejected), ("failed", failed)], &begins,
+            ))
+            (figure("Durations", "milliseconds", &[("p50", half), ("p99", most)], &begins))
+            (figure("Conflicts", "conflicts", &[("conflicts", &series.conflicts)], &begins))
+            (figure("Units", "units of DynamoDB", &[("read", read), ("write", write)], &begins))
+        }
+        p.note {
+            "These commands took " (number(all_read)) " read and " (number(all_write)) " write units, $"
+            (format!("{:.4}", dollars_of_units(all_read, all_write))) " at " (PRICES_OF) ". As of "
+            (ago(series.until_ms)) ". "
+            @if series.is_cut { "There were more commands; these are the first " (LINES_MAX) " that were read. " }
+            "The numbers come from the functions' lines. On AWS, CloudWatch Logs charges nothing for a look, and allows \
+             only a few requests a second; one brings at most 1 MB."
+        }
+        h2 { "Last flows" }
+        @if series.flows.is_empty() { p.note { "None in this time." } }
+        @else { ul.list { @for flow in &series.flows { li { (of_flow(site, flow)) } } } }
+    }
+}
+
+fn of_flow(site: &Site, flow: &LastFlow) -> Markup {
+    let LastFlow { correlation_id, slice, at_ms, commands, events, outcome } = flow;
+    html! {
+        (ago(*at_ms)) " " (link(site, slice)) " "
+        a href=(url("/search", [("q", &**correlation_id)])) { (correlation_id) }
+        span.note {
+            " commands: " (commands) ", events: " (events)
+            @if let Some(outcome) = outcome { ", " (outcome) }
+        }
+    }
+}

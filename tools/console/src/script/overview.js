@@ -1,0 +1,32 @@
+// Keeps the verdict in the head and the overview current, while somebody looks at the page.
+const text = async address => {
+  const answer = await fetch(address);
+  if (!answer.ok) throw new Error(`${answer.status}`);
+  return answer.text();
+};
+
+// The server has escaped the content of both.
+const head = async link => { link.innerHTML = await text(link.dataset.verdict) };
+const overview = async part => {
+  const page = new DOMParser().parseFromString(await text(location.href), "text/html");
+  const next = page.getElementById(part.id);
+  // A person who reads numbers or is at a link of this part goes on there.
+  if (!next || part.querySelector("details[open]")) return;
+  const at = part.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+  part.replaceChildren(...next.childNodes);
+  if (at) part.querySelector(`a[href="${CSS.escape(at)}"]`)?.focus();
+};
+
+const link = document.querySelector("[data-verdict]");
+const part = document.querySelector("[data-refresh]");
+const look = async () => {
+  if (document.hidden) return;
+  try {
+    if (part) await overview(part);
+    if (link) await head(link);
+  } catch {
+    if (link) link.textContent = "The console does not answer";
+  }
+};
+if (link) head(link).catch(() => {});
+setInterval(look, 15000);

@@ -1,0 +1,71 @@
+//! Whether all is well: the verdict that all pages show.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use maud::{Markup, html};
+use ringfence_aws::Clock;
+use ringfence_cli::verdict::{Sources, Verdict};
+
+use crate::frame::shown;
+use crate::site::Site;
+
+/// A verdict is shown for this time, in milliseconds, before somebody looks again.
+pub(crate) const KEPT_MS: u64 = 15_000;
+
+/// The verdict of at most [`KEPT_MS`] ago, and whether this call has looked.
+pub(crate) async fn find(site: &Site) -> (Arc<Verdict>, bool) {
+    // Requests that come meanwhile wait for the same look.
+    let mut kept = site.verdict.lock().await;
+    let now_ms = Clock::system().now_ms();
+    if let Some(verdict) = kept.as_ref().filter(|it| now_ms.abs_diff(it.at_ms) < KEPT_MS) {
+        return (verdict.clone(), false);
+    }
+    let index = site.index();
+    let sources = Sources {
+        stack: &site.lists.stack,
+        views: site.views(&index).zip(site.reactors()).zip(site.due()).map(|((a, b), c)| (a, b, c)),
+        index,
+        config: &site.config,
+        queues: &site.queues,
+        buckets: &site.buckets,
+        command_queue: site.command_queue.as_deref(),
+        commands: &site.commands,
+    };
+    let verdict = Arc::new(Verdict::find(&sources).await);
+    *kept = Some(verdict.clone());
+    (verdict, true)
+}
+
+/// The content of the link in the head of each page.
+pub(crate) async fn dot(State(site): State<Arc<Site>>) -> Markup {
+    shown(&of(&*find(&site).await.0))
+}
+
+fn of(verdict: &Verdict) -> Markup {
+    let count = verdict.findings.len();
+    let (class, text) = match count {
+        0 if verdict.unknown.is_empty() => ("dot well", "All is well".to_owned()),
+        0 => ("dot", "All is well that is known".to_owned()),
+        1 => ("dot wrong", "1 thing is not well".to_owned()),
+        _ => ("dot wrong", format!("{count} things are not well")),
+    };
+    html! { span class=(class) aria-hidden="true" {} span { (text) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_dot_has_a_text_and_a_shape_for_each_verdict() {
+        let unknown = Verdict { unknown: vec!["logs"], ..Verdict::default() };
+        for (verdict, class, text) in [
+            (Verdict::default(), "dot well", "All is well<"),
+            (unknown, "dot", "All is well that is known<"),
+        ] {
+            let dot = of(&verdict).into_string();
+            assert!(dot.contains(&format!("class=\"{class}\"")) && dot.contains(text), "{dot}");
+        }
+    }
+}

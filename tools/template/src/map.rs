@@ -1,0 +1,18 @@
+//! The map of a stack: which commands write which events, who reacts to them, and which views show them.
+//!
+//! It follows from the list of the stack. [`Map`] is the map in plain values, which has smaller maps of one context or
+//! one slice. [`Svg`] draws it, [`page`] is the page `docs/map.md` with the map in Mermaid.
+
+mod draw;
+mod lay_out;
+mod mermaid;
+mod model;
+mod page;
+mod part;
+#[cfg(test)]
+mod tests;
+
+pub use draw::{MAP_STYLE, Note, Svg};
+pub use mermaid::{event_modeling, flowchart};
+pub use model::{Boundary, Does, Edge, Map, Node, NodeKind};
+pub use page::{picture, stale_map_files};

@@ -1,0 +1,269 @@
+//! The map in plain values.
+
+use ringfence_core::{LogKind, Name};
+use ringfence_stack::{ContextInfo, SliceInfo, Stack};
+use ringfence_views::Definition;
+use serde::Serialize;
+
+/// The commands, events, views and reactions of a stack, and what leads to what.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Map {
+    /// The names of the contexts, in the order of the list.
+    pub contexts: Vec<String>,
+    /// Its nodes, by context.
+    pub nodes: Vec<Node>,
+    /// Its edges.
+    pub edges: Vec<Edge>,
+}
+
+/// A part of a stack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Node {
+    /// `<context>/<name>`. A type of events never has the name of a slice, because names of types are in Pascal case.
+    /// A view and a reactor can have the name of a slice, so theirs begin with `view:` and `reactor:`.
+    pub id: String,
+    /// Its kind, which gives the colour.
+    pub kind: NodeKind,
+    /// Its kind in words, such as `command, automation`.
+    pub what: String,
+    /// Its context.
+    pub context: String,
+    /// Its name.
+    pub name: String,
+    /// Its description, if it has one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub about: String,
+    /// The boundaries that the decision of a slice reads.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<Boundary>,
+}
+
+/// The kind of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NodeKind {
+    /// A slice to which callers give commands.
+    Command,
+    /// A type of events.
+    Event,
+    /// A view.
+    View,
+    /// A slice that only reacts or whose commands become due, or a reactor.
+    Reaction,
+    /// A context, on the map of contexts.
+    Context,
+}
+
+/// A kind of boundaries that a decision reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Boundary {
+    /// Its shape, such as `orderId:…`.
+    pub shape: String,
+    /// The types of the events that the decision reads there.
+    pub types: Vec<Name>,
+}
+
+/// It leads from one node to another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Edge {
+    /// The id of the first node.
+    pub from: String,
+    /// The id of the second node.
+    pub to: String,
+    /// What leads from one to the other.
+    pub does: Does,
+}
+
+/// What an edge means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Does {
+    /// The slice writes the event.
+    Writes,
+    /// The slice or the reactor reacts to the event.
+    Reacts,
+    /// The view shows the event.
+    Shows,
+    /// The event sets, moves or clears the deadline of the slice.
+    Sets,
+    /// The decision of the slice reads the event.
+    Reads,
+}
+
+impl Does {
+    /// The edge in words, between the names of its nodes.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Writes => "is written as",
+            Self::Reacts => "leads to",
+            Self::Shows => "is shown by",
+            Self::Sets => "sets the deadline of",
+            Self::Reads => "is read by",
+        }
+    }
+}
+
+impl NodeKind {
+    /// Its class in a style.
+    #[must_use]
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::Event => "event",
+            Self::View => "view",
+            Self::Reaction => "reaction",
+            Self::Context => "context",
+        }
+    }
+}
+
+impl Map {
+    /// The map of the whole stack.
+    #[must_use]
+    pub fn of(stack: &Stack) -> Self {
+        let contexts = stack.contexts.iter().map(|context| context.name.to_owned()).collect();
+        let mut map = Self { contexts, ..Self::default() };
+        for context in &stack.contexts {
+            for slice in &context.slices {
+                map.slice(stack, context, slice);
+            }
+            for name in own_types(stack, context) {
+                map.event(context.name, name);
+            }
+            for view in &context.views {
+                map.view(stack, context, view);
+            }
+            for reactor in &context.reactors {
+                let id = format!("{}/reactor:{}", context.name, reactor.name);
+                for name in reactor.reads {
+                    let owners = stack.contexts.iter().filter(|of| declares(stack, of, name));
+                    owners.for_each(|of| map.edge(event_id(of.name, name), &id, Does::Reacts));
+                }
+                map.node(id, NodeKind::Reaction, "reactor", context.name, reactor.name);
+            }
+        }
+        let place = |name: &str| map.contexts.iter().position(|context| context == name);
+        let mut nodes = std::mem::take(&mut map.nodes);
+        nodes.sort_by_key(|node| place(&node.context));
+        Self { nodes, ..map }
+    }
+
+    /// The node of this id.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.id == id)
+    }
+
+    fn slice(&mut self, stack: &Stack, context: &ContextInfo, slice: &SliceInfo) {
+        let id = format!("{}/{}", context.name, slice.name);
+        for name in &slice.writes {
+            self.event(context.name, name);
+            self.edge(id.clone(), &event_id(context.name, name), Does::Writes);
+        }
+        for cause in slice.reacts_to {
+            self.event(cause.context, cause.event_type);
+            self.edge(event_id(cause.context, cause.event_type), &id, Does::Reacts);
+        }
+        let due = context.dues.iter().find(|due| due.name == slice.name);
+        if let Some(due) = due {
+            self.folds(stack, due, &id, Does::Sets);
+        }
+        let reads = (slice.depends_on)().into_iter().map(|(shape, dependence)| Boundary {
+            shape: shape.to_string(),
+            types: dependence.types.into_iter().collect(),
+        });
+        let reads: Vec<_> = reads.collect();
+        for name in &slice.reads {
+            // A decision on a stream reads its own stream alone.
+            let own = Some(context).filter(|context| declares(stack, context, name));
+            let owner = own.map(|context| context.name).or_else(|| stack.catalog.context(name));
+            if let Some(owner) = owner {
+                self.edge(event_id(owner, name), &id, Does::Reads);
+            }
+        }
+        let is_command = slice.scopes.is_some();
+        let words = [
+            ("command", is_command),
+            ("automation", !slice.reacts_to.is_empty()),
+            ("deadline", due.is_some()),
+        ];
+        let words: Vec<_> = words.iter().filter(|(_, is)| *is).map(|(word, _)| *word).collect();
+        let (kind, what) = match &*words.join(", ") {
+            // Only a direct caller gives it.
+            "" => (NodeKind::Command, "command".to_owned()),
+            what if is_command => (NodeKind::Command, what.to_owned()),
+            what => (NodeKind::Reaction, what.to_owned()),
+        };
+        self.node(id, kind, &what, context.name, slice.name);
+        if let Some(node) = self.nodes.last_mut() {
+            node.about = slice.about.to_owned();
+            node.reads = reads;
+        }
+    }
+
+    fn view(&mut self, stack: &Stack, context: &ContextInfo, view: &Definition) {
+        let id = format!("{}/view:{}", context.name, view.name);
+        self.folds(stack, view, &id, Does::Shows);
+        self.node(id, NodeKind::View, "view", context.name, view.name);
+    }
+
+    /// Adds an edge from each type of events that a view or a due reads.
+    fn folds(&mut self, stack: &Stack, definition: &Definition, id: &str, does: Does) {
+        for name in definition.types {
+            for of in read_by(stack, definition, name) {
+                self.edge(event_id(of, name), id, does);
+            }
+        }
+    }
+
+    /// Adds a type of events, unless it is there. An event of another stack brings its context.
+    fn event(&mut self, context: &str, name: &str) {
+        let id = event_id(context, name);
+        if self.get(&id).is_none() {
+            self.node(id, NodeKind::Event, "event", context, name);
+        }
+    }
+
+    fn node(&mut self, id: String, kind: NodeKind, what: &str, context: &str, name: &str) {
+        if !self.contexts.iter().any(|known| known == context) {
+            self.contexts.push(context.to_owned());
+        }
+        let [what, context, name] = [what, context, name].map(str::to_owned);
+        let (about, reads) = (String::new(), Vec::new());
+        self.nodes.push(Node { id, kind, what, context, name, about, reads });
+    }
+
+    fn edge(&mut self, from: String, to: &str, does: Does) {
+        let edge = Edge { from, to: to.to_owned(), does };
+        if !self.edges.contains(&edge) {
+            self.edges.push(edge);
+        }
+    }
+}
+
+fn event_id(context: &str, name: &str) -> String {
+    format!("{context}/{name}")
+}
+
+/// The types of events that a context declares, without snapshots.
+fn own_types<'a>(stack: &'a Stack, context: &'a ContextInfo) -> impl Iterator<Item = &'a Name> {
+    let is_event = |name: &&Name| {
+        let mut catalogs = stack.catalogs.0.iter();
+        catalogs.any(|catalog| catalog.context(name) == Some(context.name))
+    };
+    context.event_types.iter().filter(is_event)
+}
+
+fn declares(stack: &Stack, context: &ContextInfo, name: &str) -> bool {
+    own_types(stack, context).any(|own| own == name)
+}
+
+/// The contexts whose events of this type a view or a due reads.
+fn read_by<'a>(stack: &'a Stack, definition: &Definition, name: &str) -> Vec<&'a str> {
+    let is_read = |of: &&ContextInfo| {
+        let is_dcb = of.log == LogKind::Dcb;
+        (is_dcb || definition.streams.contains(&of.name)) && declares(stack, of, name)
+    };
+    stack.contexts.iter().filter(is_read).map(|of| of.name).collect()
+}

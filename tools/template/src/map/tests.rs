@@ -1,0 +1,177 @@
+//! Properties of the picture, on random maps.
+
+use std::collections::BTreeSet;
+
+use super::lay_out::{Layout, Rect, lay_out};
+use super::model::{Does, Edge, Map, Node, NodeKind};
+use super::{event_modeling, flowchart, picture};
+
+/// A generator of pseudorandom numbers.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).expect("31 bits") % end
+    }
+}
+
+fn node(place: usize, kind: NodeKind, context: usize) -> Node {
+    let words = ["a", "place-order", "a-rather-long-name-of-a-thing"];
+    Node {
+        id: format!("c{context}/{place}"),
+        kind,
+        what: kind.class().to_owned(),
+        context: format!("c{context}"),
+        name: format!("{}-{place}", words[place % 3]),
+        about: String::new(),
+        reads: Vec::new(),
+    }
+}
+
+fn map(contexts: usize, nodes: Vec<Node>, edges: &BTreeSet<(usize, usize)>) -> Map {
+    let edge = |(from, to): &(usize, usize)| {
+        let [from, to] = [from, to].map(|place| nodes[*place].id.clone());
+        Edge { from, to, does: Does::Reacts }
+    };
+    let contexts = (0..contexts).map(|context| format!("c{context}")).collect();
+    Map { contexts, edges: edges.iter().map(edge).collect(), nodes }
+}
+
+/// A map with any edges between slices, views and events.
+fn any(random: &mut Random) -> Map {
+    let (contexts, count) = (1 + random.below(5), 1 + random.below(40));
+    let kinds = [NodeKind::Command, NodeKind::Event, NodeKind::View, NodeKind::Reaction];
+    let nodes: Vec<_> = (0..count)
+        .map(|place| node(place, kinds[random.below(4)], random.below(contexts)))
+        .collect();
+    let mut edges = BTreeSet::new();
+    for _ in 0..random.below(3 * count) {
+        let (from, to) = (random.below(count), random.below(count));
+        let is_event = |place: usize| nodes[place].kind == NodeKind::Event;
+        if is_event(from) != is_event(to) {
+            edges.insert((from, to));
+        }
+    }
+    map(contexts, nodes, &edges)
+}
+
+/// A map of one context in which at most one edge leads to each node.
+fn forest(random: &mut Random) -> Map {
+    let count = 1 + random.below(40);
+    let mut nodes = vec![node(0, NodeKind::Command, 0)];
+    let mut edges = BTreeSet::new();
+    for place in 1..count {
+        let above = random.below(place + 1);
+        let kind = match nodes.get(above).map(|node| node.kind) {
+            None => NodeKind::Command,
+            Some(NodeKind::Event) => NodeKind::Reaction,
+            Some(_) => NodeKind::Event,
+        };
+        if above < place {
+            edges.insert((above, place));
+        }
+        nodes.push(node(place, kind, 0));
+    }
+    map(1, nodes, &edges)
+}
+
+type Piece = ((i32, i32), (i32, i32));
+
+fn pieces(line: &[(i32, i32)]) -> impl Iterator<Item = Piece> {
+    line.windows(2).map(|ends| match ends {
+        [from, to] => (*from.min(to), *from.max(to)),
+        _ => panic!("windows of two"),
+    })
+}
+
+fn overlap(a: Rect, b: Rect) -> bool {
+    a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height
+}
+
+/// Whether a piece goes through the inside of a box.
+fn through(((x, y), (to_x, to_y)): Piece, it: Rect) -> bool {
+    x < it.x + it.width && it.x < to_x && y < it.y + it.height && it.y < to_y
+        || x == to_x && it.x < x && x < it.x + it.width && y < it.y + it.height && it.y < to_y
+        || y == to_y && it.y < y && y < it.y + it.height && x < it.x + it.width && it.x < to_x
+}
+
+/// Whether two pieces meet inside of both.
+fn cross((a, a_end): Piece, (b, b_end): Piece) -> bool {
+    let one = |(across, across_end): Piece, (down, down_end): Piece| {
+        across.1 == across_end.1
+            && down.0 == down_end.0
+            && across.0 < down.0
+            && down.0 < across_end.0
+            && down.1 < across.1
+            && across.1 < down_end.1
+    };
+    one((a, a_end), (b, b_end)) || one((b, b_end), (a, a_end))
+}
+
+fn check(map: &Map) -> Layout {
+    let layout = lay_out(map);
+    let Layout { boxes, lanes, lines, .. } = &layout;
+    for (place, it) in boxes.iter().enumerate() {
+        assert!(boxes[..place].iter().all(|other| !overlap(*it, *other)), "{map:?}");
+        let lane = map.contexts.iter().position(|name| *name == map.nodes[place].context);
+        let lane = lanes[lane.expect("it is there")];
+        assert!(lane.y <= it.y && it.y + it.height <= lane.y + lane.height, "{map:?}");
+        assert!(0 <= it.x && it.x + it.width <= layout.width, "{map:?}");
+    }
+    for (edge, line) in map.edges.iter().zip(lines) {
+        let at = |id: &str| boxes[map.nodes.iter().position(|node| node.id == id).expect("there")];
+        let (from, to) = (at(&edge.from), at(&edge.to));
+        let (begin, end) = (line[0], line[line.len() - 1]);
+        assert_eq!(begin, (from.x + from.width, from.y + from.height / 2));
+        assert!(end.0 == to.x && to.y < end.1 && end.1 < to.y + to.height, "{map:?}");
+        for piece in pieces(line) {
+            assert!(piece.0.0 == piece.1.0 || piece.0.1 == piece.1.1, "{line:?}");
+            assert!(boxes.iter().all(|it| !through(piece, *it)), "{edge:?} {line:?} {map:?}");
+            assert!(0 <= piece.0.0 && piece.1.0 <= layout.width, "{line:?} {map:?}");
+        }
+    }
+    layout
+}
+
+#[test]
+fn no_box_overlaps_another_and_no_line_goes_through_a_box() {
+    let mut random = Random(1);
+    for _ in 0..300 {
+        let map = any(&mut random);
+        let layout = check(&map);
+        assert_eq!(layout, lay_out(&map));
+        check(&map.of_contexts());
+    }
+}
+
+#[test]
+fn the_lines_of_a_tree_do_not_cross() {
+    let mut random = Random(2);
+    for _ in 0..300 {
+        let map = forest(&mut random);
+        let layout = check(&map);
+        let lines: Vec<_> =
+            layout.lines.iter().flat_map(|line| pieces(line).collect::<Vec<_>>()).collect();
+        for (place, piece) in lines.iter().enumerate() {
+            let other = lines[..place].iter().find(|other| cross(*piece, **other));
+            assert_eq!(other, None, "{piece:?} {map:?}");
+        }
+    }
+}
+
+#[test]
+fn texts_of_a_map_are_escaped_and_its_diagrams_name_every_node() {
+    let mut random = Random(3);
+    let mut map = any(&mut random);
+    map.nodes[0].about = "<script>&\"".to_owned();
+    let svg = picture(&map);
+    assert!(svg.contains("&lt;script&gt;&amp;&quot;") && !svg.contains("<script"), "{svg}");
+    let flow = flowchart(&map);
+    assert!(map.nodes.iter().all(|node| flow.contains(&format!("\"{}\"", node.name))), "{flow}");
+    let model = event_modeling(&map, "c0");
+    let number = |line: &str| line.split(' ').nth(1)?.parse::<usize>().ok();
+    let numbers: Vec<_> = model.lines().filter_map(number).collect();
+    assert!(numbers.iter().copied().eq(1..=numbers.len()), "{model}");
+}
