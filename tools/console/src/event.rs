@@ -94,9 +94,7 @@ pub(crate) async fn page(
                 ", for about " (units) " read units."
             }
         }
-        @if let Some(correlation) = event.metadata.text("correlationId") {
-            p { a href=(frame::url("/map", [("correlation", correlation)])) { "Replay it on the map" } }
-        }
+        p { a href=(frame::url("/map", [("event", &*checkpoint.to_string())])) { "Replay it on the map" } }
         h2 { "Metadata" }
         @if event.metadata.iter().next().is_none() { p { "The event has none." } }
         dl {
