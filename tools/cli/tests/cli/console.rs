@@ -302,7 +302,7 @@ async fn the_flow_of_an_event_is_on_one_axis_from_any_of_its_events() {
         assert!(lines >= 4 && lines == flow.matches("<svg ").count(), "{flow}");
         assert!(flow.contains(" after its cause") && flow.contains(">+0 ms</time>"), "{flow}");
         assert!(page.contains(&format!("{units} read units")), "{page}");
-        assert_eq!(link(&page, "Replay it on the map").unwrap(), "/map?correlation=c1");
+        assert_eq!(link(&page, "Replay it on the map").unwrap(), format!("/map?event={here}"));
     }
     let (old, new) = (console.page("/events/1").await, console.page("/events/3").await);
     let not = "not recorded: an older version wrote the event, or it was imported.";
