@@ -10,7 +10,7 @@ use ringfence_core::{BoundaryId, Origin, SequencedEvent, visible, visible_lines}
 use ringfence_feed::{Checkpoint, Entry, Index, Reference};
 use ringfence_stack::Stack;
 
-use crate::events::{before_entry, event_url, time};
+use crate::events::{before_entry, context, event_url, time};
 use crate::flow::{self, Found, Reach};
 use crate::followed::{Effects, Followed, States};
 use crate::frame::{self, Cost, Kind, Path, Problem, boundary_url, chip, given, tag_url};
@@ -55,7 +55,7 @@ pub(crate) async fn page(
             dt { "Id" } dd { code { (event.id()) } }
             dt { "Recorded" } dd { (time(event)) " UTC, " (frame::ago(event.at)) }
             dt { "Type" } dd { (chip(Kind::Event, &event.event_type, &type_url(&event.event_type))) }
-            dt { "Context" } dd { (event.context) }
+            dt { "Context" } dd { (context(stack, &event.context)) }
             dt { "Partition" }
             dd { a href=(boundary_url(event.partition.as_str())) { (event.partition) } }
             dt { "Tags" }

@@ -13,6 +13,7 @@ use maud::{Markup, html};
 use ringfence_core::{SequencedEvent, visible};
 use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Until};
 use ringfence_stack::Stack;
+use serde_json::Value;
 
 use crate::filter::{Filter, Form};
 use crate::frame::{self, Problem, ago, boundary_url, shown};
@@ -232,7 +233,7 @@ fn row(site: &Site, Entry { checkpoint, event }: Entry) -> Markup {
                 a href=(boundary_url(partition)) { (partition) } " / " (event.slot)
             }
             td role="cell" { (visible(event.metadata.origin().principal.unwrap_or_default())) }
-            td.data role="cell" { code { (cut(&event.data.to_string(), DATA_CHARS_MAX)) } }
+            td.data role="cell" { code { (cut(&one_line(&event.data), DATA_CHARS_MAX)) } }
         }
     }
 }
@@ -249,6 +250,12 @@ pub(crate) fn time(event: &SequencedEvent) -> Markup {
     let at = event.recorded_at();
     let shown = at.trim_end_matches('Z').replace('T', " ");
     html! { time datetime=(at) { (shown) } }
+}
+
+/// JSON in one line that can be broken between its values.
+pub(crate) fn one_line(data: &Value) -> String {
+    let pretty = format!("{data:#}");
+    pretty.lines().map(str::trim_start).collect::<Vec<_>>().join(" ")
 }
 
 /// The first characters of a text, to the end of a word if that is not far.
@@ -309,11 +316,17 @@ mod tests {
             ("one two", 6, "one …"),
             ("one two", 4, "one …"),
             ("one two", 3, "one…"),
-            ("é\u{301}ééééé", 3, "é\u{301}é…"),
+            ("é\u{301}ééééé", 3, "é\u{301}…"),
             ("a lengthy", 8, "a length…"),
         ] {
             assert_eq!(cut(text, chars_max), expected, "{text} {chars_max}");
         }
+    }
+
+    #[test]
+    fn a_line_of_json_has_no_break_of_its_own() {
+        let data = serde_json::json!({ "a": [1, "b\nc"], "d": {} });
+        assert_eq!(one_line(&data), r#"{ "a": [ 1, "b\nc" ], "d": {} }"#);
     }
 
     #[test]

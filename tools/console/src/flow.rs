@@ -12,6 +12,7 @@ use ringfence_cli::readable;
 use ringfence_core::{rfc3339, visible};
 use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Reference};
 use ringfence_stack::Stack;
+use ringfence_template::map::{Does, Edge, Map};
 
 use crate::axis::{Axis, WIDTH, duration};
 use crate::events::{cut, event_url};
@@ -109,10 +110,10 @@ pub(crate) async fn find(
         }
         entries.extend(read(vec![n]).await?);
     }
-    let related = related(stack, entries.iter().map(|entry| &*entry.event.event_type));
+    let related = related(stack, entries.iter().map(|entry| entry.event.event_type.clone()));
     let known: BTreeSet<_> = entries.iter().map(|entry| entry.checkpoint).collect();
     let is_wanted = |(it, reference): &&(Checkpoint, Reference)| {
-        !known.contains(it) && (is_far || related.contains(&*reference.event_type))
+        !known.contains(it) && (is_far || related.contains(&reference.event_type))
     };
     let wanted = references.iter().enumerate().filter(|(_, it)| is_wanted(it));
     let mut wanted: Vec<_> = wanted.map(|(n, _)| n).collect();
@@ -133,25 +134,26 @@ fn id(reference: &Reference) -> String {
     format!("{}/{}", reference.partition.id, reference.slot)
 }
 
-/// The types that a flow with events of these types can have, by the list of the stack.
-fn related<'a>(stack: &'a Stack, types: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
+/// The types that a flow with events of these types can have: those to which the map leads in any direction.
+fn related(stack: &Stack, types: impl Iterator<Item = String>) -> BTreeSet<String> {
+    let map = Map::of(stack);
     let mut found: BTreeSet<_> = types.collect();
+    let mut ids: BTreeSet<_> =
+        map.nodes.iter().filter(|node| found.contains(&node.name)).map(|node| &node.id).collect();
+    let leads = [Does::Writes, Does::Reacts, Does::Sets];
     loop {
-        let before = found.len();
-        for (context, slice) in stack.slices() {
-            let dues = context.dues.iter().filter(|due| due.name == slice.name);
-            let writes = slice.writes.iter().map(|name| &**name);
-            let causes = slice.reacts_to.iter().map(|cause| cause.event_type);
-            let causes = causes.chain(dues.flat_map(|due| due.types.iter().copied()));
-            let of_slice: BTreeSet<_> = writes.chain(causes).collect();
-            if !found.is_disjoint(&of_slice) {
-                found.extend(of_slice);
+        let before = ids.len();
+        for Edge { from, to, does } in &map.edges {
+            if leads.contains(does) && (ids.contains(from) || ids.contains(to)) {
+                ids.extend([from, to]);
             }
         }
-        if found.len() == before {
-            return found;
+        if ids.len() == before {
+            break;
         }
     }
+    found.extend(ids.into_iter().filter_map(|id| map.get(id)).map(|node| node.name.clone()));
+    found
 }
 
 /// An entry of the axis.

@@ -4,8 +4,8 @@
 
 mod builds;
 mod console;
-mod console_health;
 mod console_map;
+mod console_overview;
 mod console_slices;
 mod console_views;
 mod data;
