@@ -177,6 +177,11 @@ impl Svg<'_> {
             items = item;
             x += 40 + text_width(word);
         }
+        if self.map.edges.iter().any(|edge| edge.does == Does::Reads) {
+            let word = "dashed: a decision reads it";
+            items = html! { (items) text.what x=(x) y=(y + 23) { (word) } };
+            x += 24 + text_width(word);
+        }
         (items, x)
     }
 }

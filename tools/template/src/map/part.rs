@@ -13,13 +13,18 @@ impl Map {
                 let is_it = |node: &&Node| node.context == *context && node.kind == kind;
                 self.nodes.iter().filter(is_it).count()
             };
-            let slices = of(NodeKind::Command) + of(NodeKind::Reaction);
-            let (events, views) = (of(NodeKind::Event), of(NodeKind::View));
-            let views = if views > 0 { format!(", {views} views") } else { String::new() };
+            let own = self.nodes.iter().filter(|node| node.context == *context);
+            let slices = own.filter(|node| node.is_slice()).count();
+            let counts = [(slices, "slice"), (of(NodeKind::Event), "event"), (of(NodeKind::View), "view")];
+            let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+            let counted = counts.map(|(count, what)| match count {
+                1 => format!("1 {what}"),
+                _ => format!("{count} {what}s"),
+            });
             Node {
                 id: context.clone(),
                 kind: NodeKind::Context,
-                what: format!("{slices} slices, {events} events{views}"),
+                what: counted.collect::<Vec<_>>().join(", "),
                 context: String::new(),
                 name: context.clone(),
                 about: String::new(),
