@@ -71,7 +71,8 @@ impl Series {
             let part = usize::try_from(part).unwrap_or(PARTS).min(PARTS - 1);
             let events: u64 = line.events.values().sum();
             if let Some(context) = contexts.get(&*line.slice).filter(|_| events > 0) {
-                series.events.entry(context).or_insert([0.0; PARTS])[part] += events as f64 / minutes;
+                series.events.entry(context).or_insert([0.0; PARTS])[part] +=
+                    events as f64 / minutes;
             }
             let outcome = match &*line.outcome {
                 "accepted" | "nothing-to-do" | "replay-ignored" => 0,
