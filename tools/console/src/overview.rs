@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use ringfence_aws::Clock;
 use ringfence_cli::commands::{LINES_MAX, UNKNOWN};
 use ringfence_cli::stats::{PRICES_OF, dollars_of_units, since};
-use ringfence_cli::verdict::{Finding, Verdict, What};
+use ringfence_cli::verdict::{StackFault, Verdict, What};
 
 use crate::commands::{TIME, TIMES, link, times};
 use crate::curve::{figure, number, spark};
@@ -93,7 +93,7 @@ fn banner(verdict: &Verdict) -> Markup {
     }
 }
 
-fn of_finding(Finding { what, text, since_ms, url, step, .. }: &Finding) -> Markup {
+fn of_finding(StackFault { what, text, since_ms, url, step, .. }: &StackFault) -> Markup {
     html! {
         p {
             @if needs_a_person(*what) { strong { "Needs a person: " } }
