@@ -18,7 +18,7 @@ async fn the_console_of_the_shop_works_in_a_browser() {
     pages::only_events_that_the_filter_wants_appear(browser, &site).await;
     pages::the_flow_leads_from_each_event_to_each_other(browser, &site).await;
     pages::a_payload_of_html_is_shown_as_text(browser, &site).await;
-    pages::trouble_shows_the_routes_and_health_what_is_kept(browser, &site).await;
+    pages::trouble_shows_the_routes_and_dead_letters_what_is_kept(browser, &site).await;
     pages::the_api_is_shown_by_one_file(browser, &site).await;
     pages::a_failed_batch_is_redriven(browser, &site).await;
     pages::a_view_is_rebuilt(browser, &site).await;

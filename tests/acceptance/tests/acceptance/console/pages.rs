@@ -8,7 +8,11 @@ use super::browser::Browser;
 use super::site::Site;
 
 /// The pages of the shop.
-pub(crate) const ALL: [&str; 9] = [
+pub(crate) const ALL: [&str; 12] = [
+    "/",
+    "/commands",
+    "/deadlines",
+    "/dead-letters",
     "/events",
     "/events/1",
     "/trouble",
@@ -17,7 +21,6 @@ pub(crate) const ALL: [&str; 9] = [
     "/boundary?id=productId%3Amug",
     "/views",
     "/views/orders",
-    "/health",
 ];
 
 /// True once a row has this text.
@@ -29,7 +32,9 @@ fn has_row(text: &str) -> String {
 
 pub(crate) async fn a_new_event_appears_by_itself(browser: &Browser, site: &Site) {
     browser.open(site.api()).await;
-    assert_eq!(browser.text("h1").await, "Events", "the root of the API leads to the console");
+    assert_eq!(browser.text("h1").await, "Overview", "the root of the API leads to the console");
+    browser.until("document.querySelector('.verdict').innerText === 'All is well'").await;
+    browser.follow("Events").await;
     site.define_course("warm").await;
     browser.until(&has_row("warm")).await;
     site.define_course("hot").await;
@@ -91,7 +96,7 @@ pub(crate) async fn a_payload_of_html_is_shown_as_text(browser: &Browser, site: 
     assert_eq!(browser.value::<usize>("document.images.length").await, 0);
 }
 
-pub(crate) async fn trouble_shows_the_routes_and_health_what_is_kept(
+pub(crate) async fn trouble_shows_the_routes_and_dead_letters_what_is_kept(
     browser: &Browser,
     site: &Site,
 ) {
@@ -106,7 +111,7 @@ pub(crate) async fn trouble_shows_the_routes_and_health_what_is_kept(
     })()";
     let page: String = browser.value(without_script).await;
     assert!(page.contains("/courses/define-course"), "{page}");
-    browser.follow("Health").await;
+    browser.follow("Dead letters").await;
     browser.until("document.querySelector('main').innerText.includes('It keeps nothing.')").await;
     browser.follow("Events").await;
     browser.until("document.querySelector('h1').innerText === 'Events'").await;
@@ -122,18 +127,18 @@ pub(crate) async fn the_api_is_shown_by_one_file(browser: &Browser, site: &Site)
     let asked = "fetch('/').then(() => 'answered', error => error.name)";
     assert_eq!(browser.value::<String>(asked).await, "TypeError", "the policy allows no request");
     browser.follow("Console").await;
-    browser.until("document.querySelector('h1').innerText === 'Events'").await;
+    browser.until("document.querySelector('h1').innerText === 'Overview'").await;
 }
 
 pub(crate) async fn a_failed_batch_is_redriven(browser: &Browser, site: &Site) {
     site.keep_failed_batch("PublishEvents");
-    browser.open(&site.url("/health")).await;
+    browser.open(&site.url("/dead-letters")).await;
     assert!(browser.text("main").await.contains("aws/batch"));
     browser.push("Redrive all of PublishEvents").await;
     browser.until("document.querySelector('main').innerText.includes('1 done, 0 left.')").await;
     assert_eq!(site.failed_batches("PublishEvents"), 0);
     browser.follow("Back").await;
-    browser.until("document.querySelector('h1').innerText === 'Health'").await;
+    browser.until("document.querySelector('h1').innerText === 'Dead letters'").await;
     assert!(!browser.text("main").await.contains("aws/batch"));
 }
 
