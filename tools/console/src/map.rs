@@ -114,15 +114,28 @@ fn part_url(node: &Node) -> Option<String> {
     })
 }
 
-/// A link to a node, with its name.
+/// A link to a node on the map, with its name.
 pub(crate) fn link(node: &Node) -> Markup {
+    link_to(node, &part_url(node).unwrap_or_default())
+}
+
+/// The page of a node: a slice leads to its own page.
+pub(crate) fn page_url(node: &Node) -> Option<String> {
+    match node.kind {
+        NodeKind::Command | NodeKind::Reaction if !node.is_reactor() => Some(slice_url(&node.id)),
+        _ => part_url(node),
+    }
+}
+
+/// A link with the name of a node.
+pub(crate) fn link_to(node: &Node, url: &str) -> Markup {
     let kind = match node.kind {
         NodeKind::Command | NodeKind::Context => Kind::Command,
         NodeKind::Event => Kind::Event,
         NodeKind::View => Kind::View,
         NodeKind::Reaction => Kind::Reaction,
     };
-    chip(kind, &node.name, &part_url(node).unwrap_or_default())
+    chip(kind, &node.name, url)
 }
 
 /// What happened in the last hour, and what is wrong.
