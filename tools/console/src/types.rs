@@ -8,7 +8,7 @@ use ringfence_cli::readable;
 use ringfence_core::{EventSchema, visible};
 use ringfence_feed::{FeedError, Index, KnownEntry};
 use ringfence_schemas::{LockedVersion, Shape};
-use ringfence_stack::{ContextInfo, SliceInfo, Stack};
+use ringfence_stack::{ContextInfo, Stack};
 use ringfence_template::map::{Does, Map, Node};
 use serde_json::Value;
 
@@ -70,21 +70,6 @@ impl<'a> OnMap<'a> {
 
 fn link(node: &Node) -> Markup {
     link_to(node, &page_url(node).unwrap_or_default())
-}
-
-fn of_slice(context: &ContextInfo, slice: &SliceInfo) -> Markup {
-    let name = format!("{}/{}", context.name, slice.name);
-    let kind = if slice.scopes.is_some() { Kind::Command } else { Kind::Reaction };
-    chip(kind, &name, &slice_url(&name))
-}
-
-/// The name of a slice, with a link to its page if this build has the slice.
-pub(crate) fn slice_chip(stack: &Stack, context: &str, slice: &str) -> Markup {
-    let is_it = |(of, info): &(&ContextInfo, &SliceInfo)| of.name == context && info.name == slice;
-    match stack.slices().find(is_it) {
-        Some((context, slice)) => of_slice(context, slice),
-        None => html! { (context) "/" (slice) },
-    }
 }
 
 fn chips(chips: &[Markup], none: &str) -> Markup {
