@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -100,6 +101,22 @@ impl CommandLines {
     /// Whether a flag says where the lines are.
     pub fn are_known(&self) -> bool {
         self.log_group.is_some() || self.logs.is_some()
+    }
+
+    /// The log of the function of this name, on this machine; `None` if there is none.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub fn log_of(&self, function: &str) -> Result<Option<String>> {
+        let is_name = !function.is_empty()
+            && function.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        let Some(folder) = self.logs.as_ref().filter(|_| is_name) else { return Ok(None) };
+        let path = folder.join(format!("{function}.log"));
+        let reading = || format!("reading {}", path.display());
+        match fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            read => Ok(Some(String::from_utf8_lossy(&read.with_context(reading)?).into_owned())),
+        }
     }
 
     /// The lines since a time in milliseconds since 1970, the oldest first, at most [`LINES_MAX`]. The list is empty if

@@ -90,7 +90,7 @@ const SCRIPT: &str = concat!(
 #[derive(Subcommand)]
 pub enum ConsoleCommand {
     /// Serves the console on this machine. Its pages show the events with their causes and effects, the slices, the
-    /// boundaries, the views, and the health of the stack. Ctrl-C ends it.
+    /// boundaries, the views, and whether all is well. Ctrl-C ends it.
     Console(Arguments),
 }
 
@@ -209,6 +209,7 @@ fn router(site: Site, guard: Guard) -> Router {
     if site.trouble.is_some() {
         pages = pages.route(frame::TROUBLE.0, get(trouble::page));
         pages = pages.route("/trouble/notices", get(trouble::notices));
+        pages = pages.route("/trouble/log", get(trouble::log));
     }
     let files = Router::new()
         .route("/style.css", file("text/css; charset=utf-8", [STYLE, MAP_STYLE].concat()))

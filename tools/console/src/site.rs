@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use aws_config::SdkConfig;
@@ -28,8 +29,10 @@ use ringfence_cli::tables::{IndexTable, LogTables};
 use ringfence_cli::verdict::Verdict;
 use ringfence_cli::work::Does;
 
-/// For each watcher, the latest troubles of a stack, the oldest first, and all later ones.
-pub type Troubles = Box<dyn Fn() -> (Vec<Arc<str>>, BoxStream<'static, Arc<str>>) + Send + Sync>;
+/// For each watcher, the latest troubles of a stack, each with its age, the oldest first; and a signal for each later
+/// one.
+pub type Troubles =
+    Box<dyn Fn() -> (Vec<(Duration, Arc<str>)>, BoxStream<'static, ()>) + Send + Sync>;
 
 /// The content of the page `/trouble`.
 pub(crate) struct Trouble {

@@ -4,6 +4,7 @@ use std::{
     collections::VecDeque,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 use futures::{StreamExt, stream, stream::BoxStream};
@@ -17,9 +18,9 @@ const BEHIND_MAX: usize = 10_000;
 /// This many troubles are kept for later watchers.
 const HISTORY_MAX: usize = 100;
 
-/// For each watcher, the latest troubles, the oldest first, and all later ones.
+/// For each watcher, the latest troubles, each with its age, the oldest first; and a signal for each later one.
 pub type TroubleWatch =
-    Box<dyn Fn() -> (Vec<Arc<str>>, BoxStream<'static, Arc<str>>) + Send + Sync>;
+    Box<dyn Fn() -> (Vec<(Duration, Arc<str>)>, BoxStream<'static, ()>) + Send + Sync>;
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -38,7 +39,7 @@ pub enum Notice {
 #[derive(Clone)]
 pub struct Notices {
     sender: broadcast::Sender<Notice>,
-    history: Arc<Mutex<VecDeque<Arc<str>>>>,
+    history: Arc<Mutex<VecDeque<(Instant, Arc<str>)>>>,
 }
 
 impl Default for Notices {
@@ -62,7 +63,7 @@ impl Notices {
             let later = stream::unfold(notices.watch(), |mut watch| async move {
                 loop {
                     match watch.recv().await {
-                        Ok(Notice::Trouble(text)) => return Some((text, watch)),
+                        Ok(Notice::Trouble(_)) => return Some(((), watch)),
                         // A watcher that is too slow continues with the oldest notice that is left.
                         Ok(Notice::Event(_) | Notice::Mail(_) | Notice::Webhook(_))
                         | Err(RecvError::Lagged(_)) => {}
@@ -70,7 +71,8 @@ impl Notices {
                     }
                 }
             });
-            (history.iter().cloned().collect(), later.boxed())
+            let aged = history.iter().map(|(at, text)| (at.elapsed(), text.clone()));
+            (aged.collect(), later.boxed())
         })
     }
 
@@ -87,12 +89,12 @@ impl Notices {
     }
 
     pub(crate) fn trouble(&self, error: &(dyn std::error::Error + 'static)) {
-        let text: Arc<str> = chain(error).into();
+        let (now, text) = (Instant::now(), Arc::<str>::from(chain(error)));
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         if history.len() == HISTORY_MAX {
             history.pop_front();
         }
-        history.push_back(text.clone());
+        history.push_back((now, text.clone()));
         self.send(Notice::Trouble(text));
     }
 
@@ -117,7 +119,12 @@ mod tests {
         let (before, mut later) = notices.troubles()();
         notices.event(Arc::new(Value::Null));
         trouble("after");
-        assert_eq!(before, [Arc::from("there is no function before")]);
-        assert_eq!(later.next().await.as_deref(), Some("there is no function after"));
+        let texts = |troubles: &[(Duration, Arc<str>)]| {
+            troubles.iter().map(|(_, text)| text.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(texts(&before), ["there is no function before"]);
+        assert_eq!(later.next().await, Some(()));
+        let (all, _) = notices.troubles()();
+        assert_eq!(texts(&all), ["there is no function before", "there is no function after"]);
     }
 }

@@ -1,14 +1,10 @@
-// Adds new failures at the top of the page of troubles.
-const trouble = list => {
-  const notices = new EventSource("/trouble/notices");
-  // Each connection begins with the latest notices.
-  notices.onopen = () => list.replaceChildren();
-  notices.onmessage = ({ data }) => {
-    const item = document.createElement("li");
-    item.textContent = JSON.parse(data);
-    list.prepend(item);
+// Shows new failures on the page of troubles: it takes the list from the page itself.
+const list = document.getElementById("trouble");
+if (list) {
+  const show = async () => {
+    const page = new DOMParser().parseFromString(await (await fetch(location)).text(), "text/html");
+    list.replaceChildren(...page.getElementById("trouble").childNodes);
   };
-};
-
-const troubles = document.getElementById("trouble");
-if (troubles) trouble(troubles);
+  // A connection that was lost may have missed some.
+  Object.assign(new EventSource("/trouble/notices"), { onopen: show, onmessage: show });
+}
