@@ -13,7 +13,7 @@ use ringfence_template::map::{Does, Map, Node};
 use serde_json::Value;
 
 use crate::events::{context, cut, event_url, one_line};
-use crate::frame::{self, Kind, Path, Problem, ago, chip, encoded, slice_url, url};
+use crate::frame::{self, Kind, Path, Problem, ago, chip, encoded, url};
 use crate::map::{link_to, page_url};
 use crate::site::Site;
 
