@@ -90,7 +90,10 @@ pub(crate) async fn page(
     let main = html! {
         (form.markup(&site.lists.stack, limit))
         @if let Some(boundary) = form.boundary() {
-            p.note { "The index is searched for them. To read them without a search: " a href=(boundary) { "the boundary" } "." }
+            p.note {
+                "The index is searched for them. To read them without a search: "
+                a href=(boundary) { "the boundary" } "."
+            }
         }
         @if is_newest {
             p.status role="status" {

@@ -85,8 +85,8 @@ pub(crate) async fn page(
     let main = html! {
         @if text.is_empty() {
             p {
-                "The search takes a partition, a tag, an event, a checkpoint, the id of a command, a correlation id, and the "
-                "name of a slice, a type of events, a view or a reactor, or a part of it."
+                "The search takes a partition, a tag, an event, a checkpoint, the id of a command, a correlation id, and "
+                "the name of a slice, a type of events, a view or a reactor, or a part of it."
             }
         }
         @if !text.is_empty() && answers.is_empty() { p { "Nothing has the name or the id " code { (text) } "." } }
