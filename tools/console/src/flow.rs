@@ -15,10 +15,9 @@ use ringfence_stack::Stack;
 use ringfence_template::map::{Edge, EdgeKind, Map};
 
 use crate::axis::{Axis, WIDTH, duration};
-use crate::events::{cut, event_url};
+use crate::events::{cut, event_url, slice_chip};
 use crate::followed::Followed;
 use crate::frame::{Kind, Problem, encoded, given, url};
-use crate::types::slice_chip;
 
 /// The parameter of a page that searches for the flow as far as a page may.
 pub(crate) const FURTHER: &str = "further";
