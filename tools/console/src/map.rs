@@ -15,7 +15,7 @@ use ringfence_template::map::{EdgeKind, Map, Node, NodeKind, Note, Svg};
 use tokio::time::timeout;
 
 use crate::frame::{self, Cost, Path, Problem, slice_url};
-use crate::node::{link, node_url};
+use crate::node::{self, node_url};
 use crate::replay::Replay;
 use crate::site::Site;
 use crate::verdict;
@@ -309,4 +309,9 @@ fn crossing(map: &Map) -> Markup {
             }
         }
     }
+}
+
+/// A link to a node on the map.
+fn link(node: &Node) -> Markup {
+    node::link(node, &node_url(node).unwrap_or_default())
 }

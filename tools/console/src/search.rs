@@ -14,7 +14,7 @@ use ringfence_template::map::{Map, Node};
 use crate::events::event_url;
 use crate::flow::url_of_id;
 use crate::frame::{self, Problem, boundary_url, given, url};
-use crate::map::{link_to, page_url};
+use crate::node::{link, page_url};
 use crate::site::Site;
 
 /// A longer text is no id.
@@ -122,7 +122,7 @@ fn named(stack: &Stack, text: &str) -> Vec<Answer> {
             return None;
         }
         let (url, what) = (page_url(node)?, format!("{} of {}", node.what, node.context));
-        Some(Answer { link: link_to(node, &url), what, url, is_exact })
+        Some(Answer { link: link(node, &url), what, url, is_exact })
     };
     Map::of(stack).nodes.iter().filter_map(answer).collect()
 }
