@@ -142,6 +142,11 @@ impl Browser {
         serde_json::from_value(self.post("/execute/sync", script).await).unwrap()
     }
 
+    /// Runs a script on the page. The page's policy does not bind it.
+    pub(crate) async fn run(&self, script: &str) {
+        self.post("/execute/sync", json!({ "script": script, "args": [] })).await;
+    }
+
     /// The element, if the page has it now.
     async fn now(&self, using: &str, value: &str) -> Option<Element<'_>> {
         let by = json!({ "using": using, "value": value });
