@@ -31,14 +31,15 @@ impl ViewReader {
         Ok(Some(ViewStanding { registered, served, built }))
     }
 
-    /// How far the served generation of each of these views is; `None` if no projector has run the view yet. It reads
-    /// once how far the views are that move together.
+    /// How far the served generation of each of these views is; `None` if no projector has run the view yet. If views
+    /// that move together have reached `end`, the end of the index, one read says so for all of them.
     ///
     /// # Errors
     /// As [`ViewReader::row`].
     pub async fn reached(
         &self,
         views: &[&str],
+        end: Checkpoint,
     ) -> Result<Vec<Option<(Registered, Checkpoint)>>, ViewError> {
         let together = self.checkpoints.together().await?;
         let reached = async |view: &&str| -> Result<_, ViewError> {
@@ -46,6 +47,9 @@ impl ViewReader {
                 return Ok(None);
             };
             let reader = reader_of(view, registered.live);
+            if together.checkpoint >= end && together.readers.contains(&reader) {
+                return Ok(Some((registered, together.checkpoint)));
+            }
             let own = self.checkpoints.load(&reader).await?;
             let at = together.beyond(&reader, own).or(own).unwrap_or_default();
             Ok(Some((registered, at)))

@@ -56,7 +56,8 @@ pub(crate) fn map(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     if arguments.json {
         out::lines(&format!("{:#}\n", serde_json::to_value(&map)?));
     } else if arguments.svg {
-        out::file(&picture(&map));
+        let is_of_slice = arguments.slice.is_some();
+        out::file(&picture(&if is_of_slice { map } else { map.without_reads() }));
     } else if arguments.mermaid {
         out::lines(&flowchart(&map));
     } else {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use axum::extract::{Query, State};
 use maud::{Markup, html};
 use ringfence_core::{Boundary, BoundaryId};
+use ringfence_stack::Stack;
 
-use crate::events::time;
-use crate::frame::{self, Problem, encoded, given, slice_url, url};
+use crate::frame::{self, Problem, ago, encoded, given, url};
 use crate::site::Site;
+use crate::types::slice_chip;
 use ringfence_cli::boundary::{Look, Met, Reach, look};
 use ringfence_cli::shown::ShownEvent;
 
@@ -57,7 +58,7 @@ pub(crate) async fn page(
                 }
             }
             Some(look) => {
-                (shown(look))
+                (shown(&site.lists.stack, look))
                 @if let Some(search) = search {
                     p { a href=(search) { "Search the index for all events with this tag" } }
                 }
@@ -74,7 +75,7 @@ fn search(name: &str) -> Option<String> {
     Some(url("/events", [("tag", &*tag)]))
 }
 
-fn shown(look: &Look) -> Markup {
+fn shown(stack: &Stack, look: &Look) -> Markup {
     html! {
         dl {
             @for (boundary, Reach { next_slot, counts }) in &look.boundaries {
@@ -90,7 +91,11 @@ fn shown(look: &Look) -> Markup {
         }
         h2 { "Decisions that depend on it" }
         @if look.slices.is_empty() { p { "No slice of this build reads it." } }
-        ul.tags { @for slice in &look.slices { li { a href=(slice_url(slice)) { (slice) } } } }
+        div.chips {
+            @for (context, slice) in look.slices.iter().filter_map(|name| name.split_once('/')) {
+                (slice_chip(stack, context, slice))
+            }
+        }
         h2 { "Conflicts of the last day" }
         @match look.conflicts.as_deref() {
             None => {
@@ -115,7 +120,7 @@ fn shown(look: &Look) -> Markup {
 fn row(event: &ShownEvent) -> Markup {
     let url = format!("/events/{}/{}", encoded(event.partition.as_str()), event.slot);
     html! {
-        a href=(url) { (event.event_type) } (event.version()) " " code { (event.id()) } " " (time(event))
+        a.chip.event href=(url) { (event.event_type) } (event.version()) " " code { (event.id()) } " " (ago(event.at))
         pre.small { code { (event.data) } }
     }
 }

@@ -5,18 +5,17 @@ use std::sync::Arc;
 use axum::extract::{Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Redirect};
-use futures::{StreamExt, TryStreamExt};
 use maud::{Markup, html};
 use ringfence_core::{BoundaryId, Origin, SequencedEvent, visible, visible_lines};
-use ringfence_feed::{Checkpoint, Entry, FeedStep, Index};
+use ringfence_feed::{Checkpoint, Entry, Index, Reference};
 use ringfence_stack::Stack;
 
-use crate::events::{before_entry, event_url, time};
-use crate::flow::{self, Found, Reach, link};
+use crate::events::{before_entry, context, event_url, time};
+use crate::flow::{self, Found, Reach};
 use crate::followed::{Effects, Followed, States};
 use crate::frame::{self, Cost, Kind, Path, Problem, boundary_url, chip, given, tag_url};
 use crate::site::Site;
-use crate::types::type_url;
+use crate::types::{slice_chip, type_url};
 use ringfence_cli::listed;
 
 /// The most bytes of a payload on the page.
@@ -29,6 +28,8 @@ const EFFECTS: &str = "effects";
 const UNITS_MAX: f64 = 20.0;
 /// A search for an event by its id reads at most this many events of the index.
 const LOOKED_MAX: usize = 10_000;
+/// It reads so many at once, because the event is usually near the last one of its partition.
+const LOOKED_AT_ONCE: usize = 200;
 
 pub(crate) async fn page(
     State(site): State<Arc<Site>>,
@@ -54,7 +55,7 @@ pub(crate) async fn page(
             dt { "Id" } dd { code { (event.id()) } }
             dt { "Recorded" } dd { (time(event)) " UTC, " (frame::ago(event.at)) }
             dt { "Type" } dd { (chip(Kind::Event, &event.event_type, &type_url(&event.event_type))) }
-            dt { "Context" } dd { (event.context) }
+            dt { "Context" } dd { (context(stack, &event.context)) }
             dt { "Partition" }
             dd { a href=(boundary_url(event.partition.as_str())) { (event.partition) } }
             dt { "Tags" }
@@ -93,9 +94,7 @@ pub(crate) async fn page(
                 ", for about " (units) " read units."
             }
         }
-        @if let Some(correlation) = event.metadata.text("correlationId") {
-            p { a href=(frame::url("/map", [("correlation", correlation)])) { "Replay it on the map" } }
-        }
+        p { a href=(frame::url("/map", [("event", &*checkpoint.to_string())])) { "Replay it on the map" } }
         h2 { "Metadata" }
         @if event.metadata.iter().next().is_none() { p { "The event has none." } }
         dl {
@@ -170,13 +169,16 @@ pub(crate) async fn find(
     let nothing = |why: &str| Problem::nothing(format!("The event {partition}/{slot} {why}."));
     let indexed = index.indexed(&partition, slot).await?;
     let after = indexed.ok_or_else(|| nothing("is not in the index"))?;
-    let mut steps = index.read_back_where(after, |_| false).take(LOOKED_MAX);
-    while let Some(step) = steps.try_next().await? {
-        if let FeedStep::Passed(checkpoint, it) = step
-            && (&it.partition.id, it.slot) == (&partition, slot)
-        {
-            return Ok(Redirect::to(&event_url(checkpoint)));
+    let (mut before, mut looked) = (after, 0);
+    while looked < LOOKED_MAX {
+        let references = index.references(before, LOOKED_AT_ONCE, false).await?;
+        let is_it =
+            |(_, it): &&(Checkpoint, Reference)| (&it.partition.id, it.slot) == (&partition, slot);
+        if let Some((checkpoint, _)) = references.iter().find(is_it) {
+            return Ok(Redirect::to(&event_url(*checkpoint)));
         }
+        let Some((last, _)) = references.last() else { break };
+        (before, looked) = (before_entry(*last), looked + references.len());
     }
     let why = format!("is not among the {LOOKED_MAX} events before the last of its partition");
     Err(nothing(&why))
@@ -205,7 +207,7 @@ fn head(pretty: &str) -> &str {
 /// The slice that wrote an event, or all that write its type if the event does not name its slice.
 fn slice(stack: &Stack, event: &SequencedEvent) -> Markup {
     if let Some(slice) = event.metadata.origin().slice {
-        return link(stack, &event.context, slice);
+        return slice_chip(stack, &event.context, slice);
     }
     let writers: Vec<_> = writers(stack, event).collect();
     html! {
@@ -221,7 +223,7 @@ fn slice(stack: &Stack, event: &SequencedEvent) -> Markup {
 fn by(stack: &Stack, event: &SequencedEvent) -> Markup {
     let Origin { slice, by, .. } = event.metadata.origin();
     match (by, slice) {
-        (Some(by), _) => link(stack, &event.context, by),
+        (Some(by), _) => slice_chip(stack, &event.context, by),
         (None, Some(_)) => html! { "a caller" },
         (None, None) => html! { "not recorded" },
     }

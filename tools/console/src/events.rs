@@ -11,8 +11,9 @@ use axum::response::sse::{Event, KeepAlive};
 use futures::{Stream, StreamExt, stream};
 use maud::{Markup, html};
 use ringfence_core::{SequencedEvent, visible};
-use ringfence_feed::{Checkpoint, Entry, FeedError, FeedStep, Index, Until};
+use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Until};
 use ringfence_stack::Stack;
+use serde_json::Value;
 
 use crate::filter::{Filter, Form};
 use crate::frame::{self, Problem, ago, boundary_url, shown};
@@ -21,11 +22,21 @@ use ringfence_cli::place::CheckpointName;
 use ringfence_cli::{listed, readable};
 
 /// The number of events on a page, if its URL does not set it.
-const LIMIT: usize = 100;
+const LIMIT: usize = 30;
 /// The most events of a page.
 const LIMIT_MAX: usize = 10_000;
-/// A page with a filter reads at most this many events.
+/// A page looks at no more entries of the index.
 const LOOKED_MAX: usize = 10_000;
+/// With a filter it looks at so many at once.
+const LOOKED_AT_ONCE: usize = 200;
+/// A page ends when it has taken so many read units, unless a person asks for more.
+const UNITS_MAX: f64 = 15.0;
+/// The most events that are read at once.
+const GROUP_MAX: usize = 10;
+/// The same if a person asks for more.
+const GROUP_FAR_MAX: usize = 100;
+/// The parameter of a page that takes more read units.
+const FURTHER: &str = "further";
 /// The most characters of a payload in a row.
 const DATA_CHARS_MAX: usize = 240;
 /// At most this many waiting events are sent together.
@@ -64,13 +75,16 @@ pub(crate) async fn page(
         None => end,
         Some(text) => before(text, &index).await?,
     };
-    let found = look(&site, &index, &filter, before, limit).await?;
+    let is_far = limit > LIMIT || given(FURTHER) == Some("true");
+    let found = look(&site, &index, &filter, before, (limit, is_far)).await?;
     let is_newest = given("before").is_none();
     let form = filter.form();
     let limit_text = limit.to_string();
     let reached = found.reached.to_string();
     let older = [("before", &*reached), ("limit", &*limit_text)];
+    let further = [&older[..], &[(FURTHER, "true")]].concat();
     let has_older = found.reached > Checkpoint::START;
+    let is_short = has_older && found.rows.len() < limit && !is_far;
     let end = end.to_string();
     let live = is_newest.then(|| form.url("/events/live", &[("after", &*end)]));
     let main = html! {
@@ -100,6 +114,12 @@ pub(crate) async fn page(
             @if !is_newest { a href=(form.url("/events", &[("limit", &*limit_text)])) rel="first" { "Newest" } }
             @if has_older { a href=(form.url("/events", &older)) rel="next" { "Further back" } }
             span { (looked(&found, form.is_empty(), has_older)) }
+            @if is_short {
+                span {
+                    a href=(form.url("/events", &further)) { "Look at " (LOOKED_MAX) " events" }
+                    ", for up to " (LOOKED_MAX / 2) " read units"
+                }
+            }
         }
     };
     Ok(frame::page(&site, "/events", "Events", Some(index.usage()), &main))
@@ -140,32 +160,49 @@ async fn before(text: &str, index: &Index) -> Result<Checkpoint, Problem> {
     at.map_err(|error| Problem::bad(format!("before: {error:#}.")))
 }
 
-/// Searches for events before a checkpoint, until it has found enough, has read the most, or is at the first event. It
-/// keeps one answer of the index and the rows in memory.
+/// Searches for events before a checkpoint, until it has found enough, has read the most, or is at the first event.
 async fn look(
     site: &Site,
     index: &Index,
     filter: &Filter,
     before: Checkpoint,
-    limit: usize,
+    (limit, is_far): (usize, bool),
 ) -> Result<Found, FeedError> {
     let mut found = Found { rows: Vec::new(), times: None, looked_at: 0, reached: before };
-    let (mut steps, mut bytes) = (index.read_back_where(before, filter.wants()), 0);
-    while found.rows.len() < limit && found.looked_at < LOOKED_MAX && bytes < ROWS_BYTES_MAX {
-        let Some(step) = steps.next().await else {
+    let (wants, mut bytes, mut wanted) = (filter.wants(), 0, Vec::new());
+    let group_max = if is_far { GROUP_FAR_MAX } else { GROUP_MAX };
+    while found.looked_at < LOOKED_MAX {
+        let left = LOOKED_MAX - found.looked_at;
+        let most = if filter.form().is_empty() { limit - found.rows.len() } else { LOOKED_AT_ONCE };
+        let references = index.references(found.reached, most.min(left), false).await?;
+        let Some(last) = references.last().map(|(checkpoint, _)| *checkpoint) else {
             found.reached = Checkpoint::START;
-            break;
+            return Ok(found);
         };
-        let (checkpoint, known) = FeedStep::or_known(step)?;
-        found.looked_at += 1;
-        found.reached = before_entry(checkpoint);
-        let entry = known.map(readable);
-        if let Some(entry) = entry.filter(|entry| filter.matches(&entry.event)) {
-            let at = entry.event.at;
-            found.times = Some((found.times.map_or(at, |(newest, _)| newest), at));
-            let row = row(site, entry);
-            bytes += row.0.len();
-            found.rows.push(row);
+        for (checkpoint, reference) in references {
+            found.looked_at += 1;
+            found.reached = before_entry(checkpoint);
+            if wants(&reference) {
+                wanted.push((checkpoint, reference));
+            }
+            if wanted.len() < group_max.min(limit - found.rows.len()) && checkpoint != last {
+                continue;
+            }
+            for entry in index.events(std::mem::take(&mut wanted)).await? {
+                let entry = readable(entry);
+                if !filter.matches(&entry.event) {
+                    continue;
+                }
+                let at = entry.event.at;
+                found.times = Some((found.times.map_or(at, |(newest, _)| newest), at));
+                let row = row(site, entry);
+                bytes += row.0.len();
+                found.rows.push(row);
+            }
+            let is_dear = !is_far && index.usage().total().read > UNITS_MAX;
+            if found.rows.len() == limit || bytes >= ROWS_BYTES_MAX || is_dear {
+                return Ok(found);
+            }
         }
     }
     Ok(found)
@@ -196,7 +233,7 @@ fn row(site: &Site, Entry { checkpoint, event }: Entry) -> Markup {
                 a href=(boundary_url(partition)) { (partition) } " / " (event.slot)
             }
             td role="cell" { (visible(event.metadata.origin().principal.unwrap_or_default())) }
-            td.data role="cell" { code { (cut(&event.data.to_string(), DATA_CHARS_MAX)) } }
+            td.data role="cell" { code { (cut(&one_line(&event.data), DATA_CHARS_MAX)) } }
         }
     }
 }
@@ -213,6 +250,12 @@ pub(crate) fn time(event: &SequencedEvent) -> Markup {
     let at = event.recorded_at();
     let shown = at.trim_end_matches('Z').replace('T', " ");
     html! { time datetime=(at) { (shown) } }
+}
+
+/// JSON in one line that can be broken between its values.
+pub(crate) fn one_line(data: &Value) -> String {
+    let pretty = format!("{data:#}");
+    pretty.lines().map(str::trim_start).collect::<Vec<_>>().join(" ")
 }
 
 /// The first characters of a text, to the end of a word if that is not far.
@@ -273,11 +316,17 @@ mod tests {
             ("one two", 6, "one …"),
             ("one two", 4, "one …"),
             ("one two", 3, "one…"),
-            ("é\u{301}ééééé", 3, "é\u{301}é…"),
+            ("é\u{301}ééééé", 3, "é\u{301}…"),
             ("a lengthy", 8, "a length…"),
         ] {
             assert_eq!(cut(text, chars_max), expected, "{text} {chars_max}");
         }
+    }
+
+    #[test]
+    fn a_line_of_json_has_no_break_of_its_own() {
+        let data = serde_json::json!({ "a": [1, "b\nc"], "d": {} });
+        assert_eq!(one_line(&data), r#"{ "a": [ 1, "b\nc" ], "d": {} }"#);
     }
 
     #[test]

@@ -11,15 +11,17 @@ use ringfence_cli::flow::{Flow, FlowCommand, FlowRow};
 use ringfence_cli::readable;
 use ringfence_core::{rfc3339, visible};
 use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Reference};
-use ringfence_stack::{ContextInfo, SliceInfo, Stack};
+use ringfence_stack::Stack;
+use ringfence_template::map::{Does, Edge, Map};
 
 use crate::axis::{Axis, WIDTH, duration};
 use crate::events::{cut, event_url};
-use crate::followed::{Followed, Sequel};
-use crate::frame::{Kind, Problem, chip, encoded, given, slice_url, url};
+use crate::followed::Followed;
+use crate::frame::{Kind, Problem, encoded, given, url};
+use crate::types::slice_chip;
 
 /// The parameter of a page that searches for the flow as far as a page may.
-const FURTHER: &str = "further";
+pub(crate) const FURTHER: &str = "further";
 /// The most entries before and after the event whose bodies a page may read.
 const FURTHER_MAX: usize = 10_000;
 /// The most characters of a command's id. A UUID fits.
@@ -58,9 +60,9 @@ impl Reach {
 pub(crate) struct Found {
     pub(crate) entry: Entry,
     pub(crate) flow: Flow,
-    is_far: bool,
+    pub(crate) is_far: bool,
     /// Whether there are events that were not looked at.
-    has_more: bool,
+    pub(crate) has_more: bool,
 }
 
 /// The event at a checkpoint, with its flow; `None` if the index has no such entry.
@@ -108,10 +110,10 @@ pub(crate) async fn find(
         }
         entries.extend(read(vec![n]).await?);
     }
-    let related = related(stack, entries.iter().map(|entry| &*entry.event.event_type));
+    let related = related(stack, entries.iter().map(|entry| entry.event.event_type.clone()));
     let known: BTreeSet<_> = entries.iter().map(|entry| entry.checkpoint).collect();
     let is_wanted = |(it, reference): &&(Checkpoint, Reference)| {
-        !known.contains(it) && (is_far || related.contains(&*reference.event_type))
+        !known.contains(it) && (is_far || related.contains(&reference.event_type))
     };
     let wanted = references.iter().enumerate().filter(|(_, it)| is_wanted(it));
     let mut wanted: Vec<_> = wanted.map(|(n, _)| n).collect();
@@ -132,25 +134,26 @@ fn id(reference: &Reference) -> String {
     format!("{}/{}", reference.partition.id, reference.slot)
 }
 
-/// The types that a flow with events of these types can have, by the list of the stack.
-fn related<'a>(stack: &'a Stack, types: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
+/// The types that a flow with events of these types can have: those to which the map leads in any direction.
+fn related(stack: &Stack, types: impl Iterator<Item = String>) -> BTreeSet<String> {
+    let map = Map::of(stack);
     let mut found: BTreeSet<_> = types.collect();
+    let mut ids: BTreeSet<_> =
+        map.nodes.iter().filter(|node| found.contains(&node.name)).map(|node| &node.id).collect();
+    let leads = [Does::Writes, Does::Reacts, Does::Sets];
     loop {
-        let before = found.len();
-        for (context, slice) in stack.slices() {
-            let dues = context.dues.iter().filter(|due| due.name == slice.name);
-            let writes = slice.writes.iter().map(|name| &**name);
-            let causes = slice.reacts_to.iter().map(|cause| cause.event_type);
-            let causes = causes.chain(dues.flat_map(|due| due.types.iter().copied()));
-            let of_slice: BTreeSet<_> = writes.chain(causes).collect();
-            if !found.is_disjoint(&of_slice) {
-                found.extend(of_slice);
+        let before = ids.len();
+        for Edge { from, to, does } in &map.edges {
+            if leads.contains(does) && (ids.contains(from) || ids.contains(to)) {
+                ids.extend([from, to]);
             }
         }
-        if found.len() == before {
-            return found;
+        if ids.len() == before {
+            break;
         }
     }
+    found.extend(ids.into_iter().filter_map(|id| map.get(id)).map(|node| node.name.clone()));
+    found
 }
 
 /// An entry of the axis.
@@ -204,7 +207,7 @@ impl Found {
         {
             let (at_ms, until_ms) = command.times();
             let kind = if command.by.is_some() { Kind::Reaction } else { Kind::Command };
-            let what = self.command(stack, command, kind, waited_ms);
+            let what = of_command(stack, command, waited_ms);
             lines.push(Line { at_ms, until_ms, level, kind, is_here: false, what });
             for entry in &command.events {
                 let is_here = entry.checkpoint == self.entry.checkpoint;
@@ -217,44 +220,35 @@ impl Found {
                 };
                 let (kind, level) = (Kind::Event, level + 1);
                 lines.push(Line { at_ms: at, until_ms: at, level, kind, is_here, what });
-                for Sequel { at_ms, kind, what } in followed.of(entry.checkpoint) {
-                    let (at_ms, what, level) = (*at_ms, what.clone(), level + 1);
-                    let is_here = false;
-                    lines.push(Line { at_ms, until_ms: at_ms, level, kind: *kind, is_here, what });
+                for (kind, what) in followed.of(entry.checkpoint) {
+                    let (kind, what, level, is_here) = (*kind, what.clone(), level + 1, false);
+                    lines.push(Line { at_ms: at, until_ms: at, level, kind, is_here, what });
                 }
             }
         }
         lines.sort_by_key(|line| line.at_ms);
         lines
     }
+}
 
-    fn command(
-        &self,
-        stack: &Stack,
-        command: &FlowCommand,
-        kind: Kind,
-        waited_ms: Option<u64>,
-    ) -> Markup {
-        let cause = command.cause.as_ref().filter(|_| waited_ms.is_none());
-        let cause = cause.map(|cause| (cause, url_of_id(cause)));
-        html! {
-            @match &command.slice {
-                Some(slice) if is_of(stack, &command.context, slice) => {
-                    (chip(kind, &command.name(), &slice_url(&command.name())))
-                }
-                Some(_) => { (command.name()) }
-                None => { (command.context) ", slice not recorded" }
-            }
-            @if let Some(id) = &command.id { " " code title=(visible(id)) { (cut(id, ID_CHARS_MAX)) } }
-            @if let Some(by) = &command.by { span.note { " by " (by) } }
-            @if let Some(principal) = &command.principal { span.note { " for " (visible(principal)) } }
-            @if let Some(ms) = waited_ms { span.note { " " (duration(ms)) " after its cause" } }
-            @if let Some((cause, url)) = cause {
-                span.note {
-                    " caused by "
-                    @match url { Some(url) => { a href=(url) { (cause) } }, None => { (cause) } }
-                    ", which is not shown here"
-                }
+/// A command in words. `waited_ms` is the time after its cause, if that is in the flow.
+fn of_command(stack: &Stack, command: &FlowCommand, waited_ms: Option<u64>) -> Markup {
+    let cause = command.cause.as_ref().filter(|_| waited_ms.is_none());
+    let cause = cause.map(|cause| (cause, url_of_id(cause)));
+    html! {
+        @match &command.slice {
+            Some(slice) => { (slice_chip(stack, &command.context, slice)) }
+            None => { (command.context) ", slice not recorded" }
+        }
+        @if let Some(id) = &command.id { " " code title=(visible(id)) { (cut(id, ID_CHARS_MAX)) } }
+        @if let Some(by) = &command.by { span.note { " by " (by) } }
+        @if let Some(principal) = &command.principal { span.note { " for " (visible(principal)) } }
+        @if let Some(ms) = waited_ms { span.note { " " (duration(ms)) " after its cause" } }
+        @if let Some((cause, url)) = cause {
+            span.note {
+                " caused by "
+                @match url { Some(url) => { a href=(url) { (cause) } }, None => { (cause) } }
+                ", which is not shown here"
             }
         }
     }
@@ -284,18 +278,4 @@ pub(crate) fn url_of_id(id: &str) -> Option<String> {
     let (partition, slot) = id.rsplit_once('/')?;
     let slot: u64 = slot.parse().ok()?;
     Some(format!("/events/{}/{slot}", encoded(partition)))
-}
-
-fn is_of(stack: &Stack, context: &str, slice: &str) -> bool {
-    let is_it = |(of, info): (&ContextInfo, &SliceInfo)| of.name == context && info.name == slice;
-    stack.slices().any(is_it)
-}
-
-/// The name of a slice, with a link to its page if this build has the slice.
-pub(crate) fn link(stack: &Stack, context: &str, slice: &str) -> Markup {
-    let name = format!("{context}/{slice}");
-    match is_of(stack, context, slice) {
-        true => html! { a href=(slice_url(&name)) { (name) } },
-        false => html! { (name) },
-    }
 }

@@ -18,17 +18,9 @@ use serde_json::Value;
 use crate::axis::duration;
 use crate::frame::{Kind, chip, slice_url, url};
 
-/// One thing that followed an event.
-pub(crate) struct Sequel {
-    /// When, in milliseconds since 1970: the time of the event, or when a deadline is due.
-    pub(crate) at_ms: u64,
-    pub(crate) kind: Kind,
-    pub(crate) what: Markup,
-}
-
-/// What followed each event of a flow.
+/// What followed each event of a flow, in words.
 #[derive(Default)]
-pub(crate) struct Followed(BTreeMap<Checkpoint, Vec<Sequel>>);
+pub(crate) struct Followed(BTreeMap<Checkpoint, Vec<(Kind, Markup)>>);
 
 /// An effect of an event: the reactor handles the event in this lane.
 struct Effect<'a> {
@@ -41,13 +33,12 @@ struct Effect<'a> {
 pub(crate) struct Effects<'a>(BTreeMap<&'static str, Vec<Effect<'a>>>);
 
 impl Followed {
-    pub(crate) fn of(&self, event: Checkpoint) -> impl Iterator<Item = &Sequel> {
+    pub(crate) fn of(&self, event: Checkpoint) -> impl Iterator<Item = &(Kind, Markup)> {
         self.0.get(&event).into_iter().flatten()
     }
 
     fn add(&mut self, entry: &Entry, kind: Kind, what: Markup) {
-        let at_ms = entry.event.at;
-        self.0.entry(entry.checkpoint).or_default().push(Sequel { at_ms, kind, what });
+        self.0.entry(entry.checkpoint).or_default().push((kind, what));
     }
 
     /// The rows and deadlines of a flow. An event that this build can't read has neither.

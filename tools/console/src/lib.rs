@@ -24,8 +24,10 @@ mod guard;
 mod job;
 mod jobs;
 mod lanes;
+mod map;
 mod overview;
 mod own;
+mod replay;
 mod search;
 mod series;
 mod site;
@@ -51,6 +53,7 @@ use ringfence_aws::{Clock, sdk_config_of};
 use ringfence_cli::machine::sdk_config;
 use ringfence_cli::{Lists, Own, say};
 use ringfence_stack::Members;
+use ringfence_template::map::MAP_STYLE;
 use tokio::net::TcpListener;
 
 use crate::frame::{Cost, Path, Problem};
@@ -75,6 +78,8 @@ const SCRIPT: &str = concat!(
     "{",
     include_str!("script/live.js"),
     "}\n{",
+    include_str!("script/map.js"),
+    "}\n{",
     include_str!("script/overview.js"),
     "}\n{",
     include_str!("script/trouble.js"),
@@ -85,7 +90,7 @@ const SCRIPT: &str = concat!(
 #[derive(Subcommand)]
 pub enum ConsoleCommand {
     /// Serves the console on this machine. Its pages show the events with their causes and effects, the slices, the
-    /// boundaries, the views, and the health of the stack. Ctrl-C ends it.
+    /// boundaries, the views, and whether all is well. Ctrl-C ends it.
     Console(Arguments),
 }
 
@@ -165,7 +170,7 @@ pub fn console<M: Members>(own: &'static [ConsolePage]) -> OfStack {
 
 /// All pages under the guard.
 fn router(site: Site, guard: Guard) -> Router {
-    let file = |content_type: &'static str, text: &'static str| {
+    let file = |content_type: &'static str, text: String| {
         get(async move || ([(CONTENT_TYPE, content_type)], text).into_response())
     };
     let mut pages = Router::new()
@@ -184,6 +189,9 @@ fn router(site: Site, guard: Guard) -> Router {
         .route("/types/{type}", get(types::page))
         .route("/slices", get(slices::all))
         .route("/slices/{context}/{slice}", get(slices::page).post(slices::send))
+        .route("/map", get(map::whole))
+        .route("/map/{context}", get(map::context))
+        .route("/map/{context}/{slice}", get(map::slice))
         .route("/api", get(contract::page))
         .route(contract::DOCUMENT, get(contract::document))
         .route("/views", get(views::page))
@@ -204,9 +212,9 @@ fn router(site: Site, guard: Guard) -> Router {
         pages = pages.route("/trouble/log", get(trouble::log));
     }
     let files = Router::new()
-        .route("/style.css", file("text/css; charset=utf-8", STYLE))
-        .route("/icon.svg", file("image/svg+xml", include_str!("icon.svg")))
-        .route("/script.js", file("text/javascript; charset=utf-8", SCRIPT));
+        .route("/style.css", file("text/css; charset=utf-8", [STYLE, MAP_STYLE].concat()))
+        .route("/icon.svg", file("image/svg+xml", include_str!("icon.svg").to_owned()))
+        .route("/script.js", file("text/javascript; charset=utf-8", SCRIPT.to_owned()));
     let pages = pages.with_state(Arc::new(site));
     guard.over(pages.merge(files).fallback(frame::nothing))
 }

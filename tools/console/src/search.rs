@@ -6,7 +6,7 @@ use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use ringfence_cli::readable;
-use ringfence_core::{Boundary, BoundaryId};
+use ringfence_core::{Boundary, BoundaryId, Catalog};
 use ringfence_feed::{Checkpoint, FeedError, Index};
 use ringfence_stack::Stack;
 
@@ -172,26 +172,23 @@ async fn placed(index: &Index, stack: &Stack, text: &str) -> Result<Vec<Answer>,
         && index.indexed(&partition, slot).await?.is_some()
     {
         add("event", Some(Kind::Event), url);
+        return Ok(answers);
     }
     let partition = BoundaryId::stored(text);
-    let tag = match partition.decode() {
-        Some(Boundary::Tag(tag)) => Some(tag),
-        _ => None,
-    };
-    // A person writes the value without the escapes that ids have.
-    let written = text.split_once(':').map(|(key, value)| BoundaryId::tag(key, value));
     let has_key = |key: &str| {
-        let schemas = stack.catalogs.0.iter().flat_map(ringfence_core::Catalog::schemas);
+        let schemas = stack.catalogs.0.iter().flat_map(Catalog::schemas);
         schemas.flat_map(|schema| schema.tags.iter()).any(|tag| tag.key == key)
+    };
+    // A person may write the value without the escapes that ids have.
+    let tag = match partition.decode() {
+        Some(Boundary::Tag(tag)) => Some((tag.key.into_owned(), tag.value)),
+        Some(_) => None,
+        None => text.split_once(':').map(|(key, value)| (key.to_owned(), value.to_owned())),
     };
     if index.last_of(&partition).await?.is_some() {
         add("partition", None, boundary_url(text));
-    } else if let Some(tag) = tag.filter(|tag| has_key(&tag.key)) {
-        let id = BoundaryId::tag(&tag.key, &tag.value);
-        add("tag", None, boundary_url(id.as_str()));
-    } else if let Some(id) = written.filter(|_| has_key(text.split(':').next().unwrap_or_default()))
-    {
-        add("tag", None, boundary_url(id.as_str()));
+    } else if let Some((key, value)) = tag.filter(|(key, _)| has_key(key)) {
+        add("tag", None, boundary_url(BoundaryId::tag(&key, &value).as_str()));
     }
     Ok(answers)
 }

@@ -9,10 +9,12 @@ use ringfence_core::{EventSchema, visible};
 use ringfence_feed::{FeedError, Index, KnownEntry};
 use ringfence_schemas::{LockedVersion, Shape};
 use ringfence_stack::{ContextInfo, SliceInfo, Stack};
+use ringfence_template::map::{Does, Map, Node};
 use serde_json::Value;
 
-use crate::events::{context, cut, event_url};
+use crate::events::{context, cut, event_url, one_line};
 use crate::frame::{self, Kind, Path, Problem, ago, chip, encoded, slice_url, url};
+use crate::map;
 use crate::site::Site;
 
 /// The newest events of a type are looked for among so many events of the index.
@@ -31,59 +33,38 @@ pub(crate) fn type_url(event_type: &str) -> String {
     format!("/types/{}", encoded(event_type))
 }
 
-/// Everything in a stack that uses a type of a context, as chips.
-struct Uses<'a> {
-    stack: &'a Stack,
-    context: &'a ContextInfo,
-    name: &'a str,
+/// A type of events on the map of its stack.
+struct OnMap<'a> {
+    map: &'a Map,
+    id: String,
 }
 
-impl Uses<'_> {
-    fn slices(&self, uses: impl Fn(&SliceInfo, &str) -> bool) -> Vec<Markup> {
-        let sees = |context: &ContextInfo| {
-            let catalogs = &self.stack.catalogs.0;
-            // Contexts on the DCB log read each other's events, and the names of their types differ.
-            let of = catalogs.iter().find(|it| it.context(self.name) == Some(self.context.name));
-            context.name == self.context.name || of.is_some_and(|it| !it.is_of_streams())
-        };
-        let slices =
-            self.stack.slices().filter(|(context, slice)| sees(context) && uses(slice, self.name));
-        slices.map(|(context, slice)| of_slice(context, slice)).collect()
+impl<'a> OnMap<'a> {
+    fn of(map: &'a Map, context: &str, name: &str) -> Self {
+        Self { map, id: format!("{context}/{name}") }
     }
 
-    fn writers(&self) -> Vec<Markup> {
-        self.slices(|slice, name| slice.writes.iter().any(|it| it == name))
-    }
-
-    fn deciders(&self) -> Vec<Markup> {
-        self.slices(|slice, name| slice.reads.iter().any(|it| it == name))
-    }
-
-    /// The automations, reactors and deadlines that the type leads to.
-    fn reactions(&self) -> Vec<Markup> {
-        let is_cause = |slice: &SliceInfo| {
-            slice
-                .reacts_to
-                .iter()
-                .any(|it| it.event_type == self.name && it.context == self.context.name)
-        };
-        let slices = self.stack.slices().filter(|(_, slice)| is_cause(slice));
-        let slices = slices.map(|(context, slice)| of_slice(context, slice));
-        let reactors = self.stack.reactors().filter(|(_, it)| it.reads.contains(&self.name));
-        let reactors = reactors.map(|(_, it)| chip(Kind::Reaction, it.name, "/lanes"));
-        let dues =
-            self.stack.contexts.iter().flat_map(|of| of.dues.iter().map(move |due| (of, due)));
-        let dues = dues.filter(|(_, due)| due.types.contains(&self.name));
-        let dues = dues.map(|(of, due)| {
-            let name = format!("{}/{}", of.name, due.name);
-            chip(Kind::Reaction, &format!("deadline of {name}"), &slice_url(&name))
+    /// The nodes at the other ends of the type's edges of these kinds, as chips.
+    fn ends(&self, does: &[Does]) -> Vec<Markup> {
+        let edges = self.map.edges.iter().filter(|edge| does.contains(&edge.does));
+        let ends = edges.filter_map(|edge| match &self.id {
+            id if edge.from == *id => Some(&edge.to),
+            id if edge.to == *id => Some(&edge.from),
+            _ => None,
         });
-        slices.chain(reactors).chain(dues).collect()
+        ends.filter_map(|id| self.map.get(id)).map(map::link).collect()
     }
 
-    fn views(&self) -> Vec<Markup> {
-        let views = self.stack.views().into_iter().filter(|view| view.types.contains(&self.name));
-        views.map(|view| chip(Kind::View, view.name, &format!("/views/{}", view.name))).collect()
+    /// The decisions that read it, each with the boundaries in which it does.
+    fn deciders(&self, name: &str) -> Vec<Markup> {
+        let edges = self.map.edges.iter();
+        let edges = edges.filter(|edge| edge.does == Does::Reads && edge.from == self.id);
+        let decider = |node: &Node| {
+            let reads = node.reads.iter().filter(|it| it.types.iter().any(|it| it == name));
+            let shapes: Vec<_> = reads.map(|it| &*it.shape).collect();
+            html! { span { (map::link(node)) " by " code { (shapes.join(", ")) } } }
+        };
+        edges.filter_map(|edge| self.map.get(&edge.to)).map(decider).collect()
     }
 }
 
@@ -91,6 +72,15 @@ fn of_slice(context: &ContextInfo, slice: &SliceInfo) -> Markup {
     let name = format!("{}/{}", context.name, slice.name);
     let kind = if slice.scopes.is_some() { Kind::Command } else { Kind::Reaction };
     chip(kind, &name, &slice_url(&name))
+}
+
+/// The name of a slice, with a link to its page if this build has the slice.
+pub(crate) fn slice_chip(stack: &Stack, context: &str, slice: &str) -> Markup {
+    let is_it = |(of, info): &(&ContextInfo, &SliceInfo)| of.name == context && info.name == slice;
+    match stack.slices().find(is_it) {
+        Some((context, slice)) => of_slice(context, slice),
+        None => html! { (context) "/" (slice) },
+    }
 }
 
 fn chips(chips: &[Markup], none: &str) -> Markup {
@@ -113,7 +103,9 @@ fn tags(schema: &EventSchema, is_partition: bool) -> String {
 
 /// The page of all types.
 pub(crate) async fn all(State(site): State<Arc<Site>>) -> Markup {
+    const READS: [Does; 4] = [Does::Reads, Does::Reacts, Does::Sets, Does::Shows];
     let stack = &site.lists.stack;
+    let map = Map::of(stack);
     let main = html! {
         @for of in &stack.contexts {
             h2 { (context(stack, of.name)) }
@@ -128,15 +120,15 @@ pub(crate) async fn all(State(site): State<Arc<Site>>) -> Markup {
                     }
                     tbody {
                         @for name in &of.event_types {
-                            @let uses = Uses { stack, context: of, name };
+                            @let uses = OnMap::of(&map, of.name, name);
                             @if let Some(schema) = schema(stack, of.name, name) {
                                 tr {
                                     th scope="row" { (chip(Kind::Event, name, &type_url(name))) }
                                     td.number { (schema.upcasts.version()) }
                                     td { (tags(schema, true)) }
                                     td { (tags(schema, false)) }
-                                    td { (chips(&uses.writers(), "no slice")) }
-                                    td { (chips(&[uses.deciders(), uses.reactions(), uses.views()].concat(), "nothing")) }
+                                    td { (chips(&uses.ends(&[Does::Writes]), "no slice")) }
+                                    td { (chips(&uses.ends(&READS), "nothing")) }
                                 }
                             }
                         }
@@ -160,19 +152,19 @@ pub(crate) async fn page(
         let nothing = Problem::nothing(format!("No context declares the type {name}."));
         return Err(nothing.further("/types".to_owned(), "All types"));
     }
-    let (locks, index) = ((site.lists.locks)(), site.index());
+    let (locks, map, index) = ((site.lists.locks)(), Map::of(stack), site.index());
     let newest = newest(&index, &name).await?;
     let main = html! {
         @for (of, schema) in &of {
             @let version = locks.get(of.name).and_then(|lock| lock.events.get(&name)?.versions.values().next_back());
-            (one(&Uses { stack, context: of, name: &name }, schema, version))
+            (one(stack, of, &OnMap::of(&map, of.name, &name), schema, version))
         }
         h2 { "Newest events" }
         ul.found {
             @for (entry, _) in &newest.events {
                 li {
                     a.chip.event href=(event_url(entry.checkpoint)) { (entry.event.id()) } " " (ago(entry.event.at)) " "
-                    code { (cut(&entry.event.data.to_string(), EXAMPLE_CHARS_MAX)) }
+                    code { (cut(&one_line(&entry.event.data), EXAMPLE_CHARS_MAX)) }
                 }
             }
         }
@@ -205,12 +197,18 @@ async fn newest(index: &Index, name: &str) -> Result<Newest, FeedError> {
     Ok(Newest { events: events.collect(), looked_at })
 }
 
-fn one(uses: &Uses<'_>, schema: &EventSchema, version: Option<&LockedVersion>) -> Markup {
+fn one(
+    stack: &Stack,
+    of: &ContextInfo,
+    uses: &OnMap<'_>,
+    schema: &EventSchema,
+    version: Option<&LockedVersion>,
+) -> Markup {
     let newest = schema.upcasts.version();
     let written = schema.write.as_ref().map_or(newest, |write| write.number);
     html! {
         dl {
-            dt { "Context" } dd { (context(uses.stack, uses.context.name)) }
+            dt { "Context" } dd { (context(stack, of.name)) }
             dt { "Partition" }
             dd { @match &*tags(schema, true) { "" => "events without tags share one", keys => { code { (keys) } } } }
             dt { "Other tags" }
@@ -222,10 +220,11 @@ fn one(uses: &Uses<'_>, schema: &EventSchema, version: Option<&LockedVersion>) -
                 @if written < newest { ". New events are still stored as version " (written) }
                 @if schema.retired { ". No slice writes it any more" }
             }
-            dt { "Written by" } dd { (chips(&uses.writers(), "no slice")) }
-            dt { "Decisions that read it" } dd { (chips(&uses.deciders(), "none")) }
-            dt { "Reactions" } dd { (chips(&uses.reactions(), "none")) }
-            dt { "Shown in" } dd { (chips(&uses.views(), "no view")) }
+            dt { "Written by" } dd { (chips(&uses.ends(&[Does::Writes]), "no slice")) }
+            dt { "Decisions that read it" } dd { (chips(&uses.deciders(&schema.name), "none")) }
+            dt { "Reactions" } dd { (chips(&uses.ends(&[Does::Reacts, Does::Sets]), "none")) }
+            dt { "Shown in" } dd { (chips(&uses.ends(&[Does::Shows]), "no view")) }
+            dt { "On the map" } dd { a href={ "/map/" (encoded(of.name)) } { (of.name) } }
         }
         @if let Some(version) = version { (fields(version)) }
     }
@@ -241,7 +240,7 @@ fn fields(version: &LockedVersion) -> Markup {
     members(["", ""], &version.shape, LEVELS_MAX, &mut rows);
     let example = |pointer: &str| {
         let value = version.samples.iter().find_map(|sample| sample.pointer(pointer));
-        value.map(|value: &Value| cut(&value.to_string(), EXAMPLE_CHARS_MAX))
+        value.map(|value: &Value| cut(&one_line(value), EXAMPLE_CHARS_MAX))
     };
     html! {
         h2 { "Fields" }

@@ -6,7 +6,7 @@ use super::{COMMANDS_MS, Finding, REJECTED_MIN, Sources, Verdict, What, counted}
 use crate::commands::CommandLine;
 use crate::stats::Stats;
 
-const UNNAMED: &str = "commands, whose lines --log-group, --logs or --stack names";
+const UNNAMED: &str = "commands, whose lines are named with --log-group, --logs or --stack";
 
 pub(super) async fn find(sources: &Sources<'_>, now_ms: u64) -> Verdict {
     if !sources.commands.are_known() {

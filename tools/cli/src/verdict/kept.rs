@@ -15,7 +15,7 @@ use crate::work::{Fate, Tried, look};
 
 /// So many dead letters of a queue or bucket are looked at.
 const LOOK_MAX: usize = 10;
-const UNNAMED: &str = "dead letters, whose stores --queue, --bucket or --stack names";
+const UNNAMED: &str = "dead letters, whose stores are named with --queue, --bucket or --stack";
 
 /// The dead letters of a function, or of a store if they name no function.
 #[derive(Default)]

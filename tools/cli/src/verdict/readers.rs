@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use futures::future::try_join_all;
-use ringfence_feed::{Checkpoint, Index};
 use ringfence_reactors::ReactorTable;
 use ringfence_stack::Stack;
 use ringfence_views::{DUE_LATE_MS, DueReader, DueStanding, ViewReader};
@@ -13,7 +12,7 @@ use super::{Counts, Finding, Sources, Unread, Verdict, What, counted};
 use crate::lanes;
 
 const UNNAMED: &str =
-    "views, reactors and deadlines, whose table --view-table, VIEW_TABLE or --stack names";
+    "views, reactors and deadlines, whose table is named with --view-table, VIEW_TABLE or --stack";
 
 pub(super) async fn find(sources: &Sources<'_>, now_ms: u64) -> Verdict {
     let Some((views, reactors, due)) = &sources.views else {
@@ -21,11 +20,18 @@ pub(super) async fn find(sources: &Sources<'_>, now_ms: u64) -> Verdict {
     };
     let (stack, index) = (sources.stack, &sources.index);
     let mut verdict = Verdict::default();
-    if let Err(error) = of_views(stack, index, views, now_ms, &mut verdict).await {
-        verdict.unreadable("views", "/views", &error);
-    }
-    if let Err(error) = of_reactors(stack, index, reactors, now_ms, &mut verdict).await {
-        verdict.unreadable("reactors", "/lanes", &error);
+    match index.end().await {
+        Err(error) => verdict.unreadable("index", "/events", &error.into()),
+        Ok(end) => {
+            let mut unread = Unread { index, end, known: BTreeMap::new() };
+            if let Err(error) = of_views(stack, &mut unread, views, now_ms, &mut verdict).await {
+                verdict.unreadable("views", "/views", &error);
+            }
+            let of_reactors = of_reactors(stack, &mut unread, reactors, now_ms, &mut verdict);
+            if let Err(error) = of_reactors.await {
+                verdict.unreadable("reactors", "/lanes", &error);
+            }
+        }
     }
     if let Err(error) = of_deadlines(stack, due, now_ms, &mut verdict).await {
         verdict.unreadable("deadlines", "/deadlines", &error);
@@ -36,16 +42,13 @@ pub(super) async fn find(sources: &Sources<'_>, now_ms: u64) -> Verdict {
 /// Readers that are late, and parked rows.
 async fn of_views(
     stack: &Stack,
-    index: &Index,
+    unread: &mut Unread<'_>,
     views: &ViewReader,
     now_ms: u64,
     verdict: &mut Verdict,
 ) -> Result<()> {
     let names: Vec<_> = stack.rows().iter().map(|view| view.name).collect();
-    let standing = views.reached(&names).await?;
-    // Read after the checkpoints, so no checkpoint is beyond it.
-    let end = index.end().await?;
-    let mut unread = Unread { index, end, known: BTreeMap::new() };
+    let standing = views.reached(&names, unread.end).await?;
     verdict.counts.views = stack.contexts.iter().map(|of| of.views.len() as u64).sum();
     for (name, standing) in names.into_iter().zip(standing) {
         let url = format!("/views/{name}");
@@ -66,7 +69,7 @@ async fn of_views(
         }
         let late = unread.late(at, now_ms).await?;
         if let Some(since_ms) = late.filter(|_| registered.until.is_none()) {
-            let count = index.count(at, unread.end).await?;
+            let count = unread.index.count(at, unread.end).await?;
             let what = counted(count, "event", "events");
             verdict.findings.push(Finding {
                 what: What::View,
@@ -85,7 +88,7 @@ async fn of_views(
 /// Parked lanes, and readers that are late.
 async fn of_reactors(
     stack: &Stack,
-    index: &Index,
+    unread: &mut Unread<'_>,
     table: &ReactorTable,
     now_ms: u64,
     verdict: &mut Verdict,
@@ -93,8 +96,6 @@ async fn of_reactors(
     let names = lanes::readers(stack);
     let standing = try_join_all(names.iter().map(|name| table.standing(name))).await?;
     let parked = try_join_all(names.iter().map(|name| table.parked(name))).await?;
-    let end = if names.is_empty() { Checkpoint::START } else { index.end().await? };
-    let mut unread = Unread { index, end, known: BTreeMap::new() };
     verdict.counts.reactors = names.len() as u64;
     for ((name, standing), lanes) in names.into_iter().zip(standing).zip(parked) {
         let (waiting, parked): (Vec<_>, Vec<_>) =
@@ -115,7 +116,7 @@ async fn of_reactors(
         }
         let Some(at) = standing.checkpoint else { continue };
         if let Some(since_ms) = unread.late(at, now_ms).await? {
-            let count = index.count(at, end).await?;
+            let count = unread.index.count(at, unread.end).await?;
             verdict.findings.push(Finding {
                 what: What::Reactor,
                 name: name.to_owned(),

@@ -1,14 +1,15 @@
-//! The console's page of health.
+//! The console's overview, and its pages of commands and dead letters.
 
 use std::fs;
 
 use ringfence_aws::Clock;
+use ringfence_core::rfc3339;
 use serde_json::json;
 
 use crate::console::{Console, link};
 use crate::world::{BUCKET, QUEUE, World};
 
-const REDRIVE: &str = "/health/queues/Automations/redrive";
+const REDRIVE: &str = "/dead-letters/queues/Automations/redrive";
 
 /// The flags that name the queue and the bucket.
 fn flags(world: &World) -> [String; 4] {
@@ -39,40 +40,76 @@ async fn with_dead_letters(orders: &[&str]) -> World {
     world
 }
 
+/// The line of a command so long ago.
+fn line(ago_ms: u64, outcome: &str, conflicts: &[&str]) -> String {
+    let line = json!({
+        "timestamp": rfc3339(Clock::system().now_ms() - ago_ms), "slice": "pack-parcel", "outcome": outcome,
+        "attempts": conflicts.len() + 1, "conflicts": conflicts, "duration_ms": 5, "requests": 4,
+        "read_units": 1.5, "write_units": 8.0, "principal": "jwt:main:ada", "correlation_id": "walk-1",
+        "by": (outcome == "rejected").then_some("pack-parcel"), "events": { "ParcelPacked": 2 },
+    });
+    format!("{line}\n")
+}
+
 /// The names of the dead letters in the queue.
 fn names(world: &World) -> Vec<String> {
     world.queues.messages()[QUEUE].iter().map(|message| message.message_id.clone()).collect()
 }
 
+/// The part of the page that says whether all is well.
+fn banner(page: &str) -> &str {
+    let (_, banner) = page.split_once("<section class=\"banner").expect("a banner");
+    banner.split("</section>").next().unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn readers_of_the_views_are_shown_and_all_readers_if_asked_for() {
+async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_most() {
     let world = World::start().await;
     for order in ["o1", "o2"] {
         world.indexed_demand("p1", order).await;
     }
-    world.json(&["replay", "view", "product-demand"]);
+    let views = world.error(&["replay", "view", "of nobody"]);
+    let (_, views) = views.trim_end().split_once("the views are ").unwrap();
+    for view in views.split(", ") {
+        world.json(&["replay", "view", view]);
+    }
     world.run(&["replay", "reactor", "ask-supplier", "--from", "end"]);
-    world.run(&["checkpoint", "set", "audit", "1"]);
-    let console = console(&world, &[]).await;
-    let page = console.page("/health").await;
-    assert!(page.contains("product-demand#2") && page.contains("up to date"), "{page}");
-    assert!(page.contains(">ask-supplier<") && !page.contains("audit"), "{page}");
-    let all = console.page(&link(&page, "Look for all readers").unwrap()).await;
-    let (_, audit) = all.split_once(">audit<").unwrap();
-    assert!(audit.split("</tr>").next().unwrap().contains("1 behind"), "{all}");
-    let standing = |page: &str| {
-        let (_, line) = page.split_once("<p class=\"standing\" role=\"status\">").unwrap();
-        line.split("</p>").next().unwrap().to_owned()
-    };
-    let well = "<strong>All is well: </strong>every reader is at the end of the index, no row and no event is parked, no lane is parked, no deadline is late, no dead letter is kept.";
-    assert_eq!(standing(&page), well);
-    world.queues.send(QUEUE, "a dead letter".to_owned()).unwrap();
-    world.indexed_demand("p1", "o3").await;
-    let wrong = "2 readers are behind, 1 dead letter or failed batch is kept.";
+    let folder = tempfile::tempdir().unwrap();
+    let logs = ["--logs", folder.path().to_str().unwrap()];
+    let well = console(&world, &logs).await.page("/").await;
+    assert!(banner(&well).contains("All is well</h2>"), "{well}");
+    assert!(!banner(&well).contains("Not known"), "{well}");
+    let (_, cost) = well.split_once("to DynamoDB and ").unwrap();
+    assert_eq!(cost.split_once(" read units").unwrap().0, "7", "{well}");
+
+    world.queues.send(QUEUE, "<b>a dead letter".to_owned()).unwrap();
+    fs::write(folder.path().join("pack-parcel.log"), line(1_000, "internal", &[])).unwrap();
+    let wrong = console(&world, &logs).await;
+    let page = wrong.page("/").await;
+    let shown = banner(&page);
+    for part in [
+        "2 things are not well</h2>",
+        "Needs a person: </strong>1 dead letter of Automations: the message is not JSON",
+        "href=\"/dead-letters\">Delete with a reason</a>",
+        "1 command of pack-parcel failed: internal, since <time",
+        "href=\"/commands\">Look at the log of the slice</a>",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let dot = wrong.page("/verdict").await;
     assert_eq!(
-        standing(&console.page("/health").await),
-        format!("<strong class=\"bad\">{wrong}</strong>")
+        dot,
+        "<span class=\"dot wrong\" aria-hidden=\"true\"></span><span>2 things are not well</span>"
     );
+    assert!(wrong.page("/events").await.contains("data-verdict=\"/verdict\">Is all well?</a>"));
+    let again = wrong.page("/").await;
+    assert!(!again.contains("to DynamoDB"), "the verdict is kept for a while: {again}");
+
+    let (code, status) = world.json(&["status", logs[0], logs[1]]);
+    assert_eq!(code, 1);
+    let found = &status["findings"][0];
+    assert_eq!((&found["what"], &found["name"]), (&json!("slice"), &json!("pack-parcel")));
+    assert_eq!(status["unknown"].as_array().unwrap().len(), 1, "no flag names a queue: {status}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,7 +120,7 @@ async fn dead_letters_are_shown_with_their_causes_and_a_look_hides_them_from_nob
     world.buckets.put(BUCKET, "aws/a", b"{}").unwrap();
     let console = console(&world, &[]).await;
     for _ in 0..2 {
-        let page = console.page("/health").await;
+        let page = console.page("/dead-letters").await;
         assert!(page.contains("&lt;i&gt;the bus&lt;/i&gt; refuses it"), "{page}");
         assert!(page.contains("It stays: the message is not JSON"), "{page}");
         assert!(page.contains("It stays: the object has no payload"), "{page}");
@@ -97,11 +134,23 @@ async fn dead_letters_are_shown_with_their_causes_and_a_look_hides_them_from_nob
     assert_eq!(console.post(REDRIVE, &[]).await.status(), 403);
     assert_eq!(names(&world).len(), 2);
     for (path, status, why) in [
-        ("/health/queues/Automations/dead-letter?name=x", 404, "The dead letter x is not there"),
-        ("/health/queues/Automations/dead-letter", 400, "name: write the name of a dead letter."),
-        ("/health/queues/PublishEvents/dead-letter?name=x", 404, "No flag names queues"),
-        ("/health/buckets/PublishEvents/dead-letter?name=x", 404, "The dead letter x is not there"),
-        ("/health?within=soon", 400, "within: "),
+        (
+            "/dead-letters/queues/Automations/dead-letter?name=x",
+            404,
+            "The dead letter x is not there",
+        ),
+        (
+            "/dead-letters/queues/Automations/dead-letter",
+            400,
+            "name: write the name of a dead letter.",
+        ),
+        ("/dead-letters/queues/PublishEvents/dead-letter?name=x", 404, "No flag names queues"),
+        (
+            "/dead-letters/buckets/PublishEvents/dead-letter?name=x",
+            404,
+            "The dead letter x is not there",
+        ),
+        ("/commands?within=soon", 400, "within: "),
     ] {
         let (found, page) = console.refused(path).await;
         assert!(found == status && page.contains(why), "{path}: {page}");
@@ -115,7 +164,7 @@ async fn a_place_that_may_keep_more_than_is_shown_says_so() {
         world.queues.send(QUEUE, format!("dead letter {n}")).unwrap();
         world.buckets.put(BUCKET, &format!("aws/{n:02}"), b"{}").unwrap();
     }
-    let page = console(&world, &[]).await.page("/health").await;
+    let page = console(&world, &[]).await.page("/dead-letters").await;
     assert_eq!(page.matches("It may keep more.").count(), 2, "{page}");
     assert!(page.contains("aws/09") && !page.contains("aws/10"), "{page}");
 }
@@ -125,7 +174,7 @@ async fn one_dead_letter_is_redriven_and_then_all() {
     let mut world = with_dead_letters(&["o1", "o2", "o3"]).await;
     world.queues.send(QUEUE, "hello".to_owned()).unwrap();
     let console = console(&world, &["--write"]).await;
-    assert!(console.page("/health").await.contains("Redrive all of Automations"));
+    assert!(console.page("/dead-letters").await.contains("Redrive all of Automations"));
     let second = names(&world)[1].clone();
     let page = console.carried_out(REDRIVE, &[("name", &second)]).await;
     assert!(page.contains("1 done, 0 left.") && page.contains(&second), "{page}");
@@ -147,12 +196,12 @@ async fn failed_batches_go_to_the_destination_of_their_function() {
     world.buckets.put(BUCKET, "aws/a", object.as_bytes()).unwrap();
     let views = format!("ProjectViews={BUCKET}");
     let console = console(&world, &["--write", "--bucket", &views]).await;
-    let page = console.page("/health").await;
+    let page = console.page("/dead-letters").await;
     assert!(page.contains("the next event brings what it holds: delete it"), "{page}");
-    let refused = console.post("/health/buckets/ProjectViews/redrive", &[]).await;
+    let refused = console.post("/dead-letters/buckets/ProjectViews/redrive", &[]).await;
     assert_eq!(refused.status(), 400);
     assert!(refused.text().await.unwrap().contains("need no redrive: delete them."));
-    let page = console.carried_out("/health/buckets/PublishEvents/redrive", &[]).await;
+    let page = console.carried_out("/dead-letters/buckets/PublishEvents/redrive", &[]).await;
     assert!(page.contains("1 done, 0 left."), "{page}");
     assert_eq!(world.on_the_bus().len(), 1);
     assert!(world.buckets.list(BUCKET).unwrap().is_empty());
@@ -162,43 +211,37 @@ async fn failed_batches_go_to_the_destination_of_their_function() {
 async fn a_stack_names_queues_and_buckets_and_a_queue_that_fails_hides_nothing_else() {
     let world = World::start().await;
     let stack = Console::start(&world, &["--stack", "ringfence-local"]).await;
-    let page = stack.page("/health").await;
+    let page = stack.page("/dead-letters").await;
     for place in ["Queue Automations", "Bucket of PublishEvents"] {
         let (_, rest) = page.split_once(place).expect(place);
         assert!(rest.contains("It keeps nothing."), "{page}");
     }
     let page = console(&world, &["--queue", "Other=http://127.0.0.1:1/0/other"]).await;
-    let page = page.page("/health").await;
-    assert!(page.contains("Queue Other</h3>") && page.contains("Queue Automations</h3>"), "{page}");
-    assert!(page.contains("some dead letters can't be read"), "{page}");
-    let nowhere = Console::start(&world, &[]).await.page("/health").await;
-    assert!(nowhere.contains("Name queues and buckets with --queue NAME=URL"), "{nowhere}");
-    assert!(nowhere.contains("name the log group with --log-group"), "{nowhere}");
+    let page = page.page("/dead-letters").await;
+    assert!(page.contains("Queue Other</h2>") && page.contains("Queue Automations</h2>"), "{page}");
+    let nowhere = Console::start(&world, &[]).await;
+    let page = nowhere.page("/dead-letters").await;
+    assert!(page.contains("Name queues and buckets with --queue NAME=URL"), "{page}");
+    for path in ["/", "/commands"] {
+        let page = nowhere.page(path).await;
+        assert!(page.contains("name the log group with --log-group"), "{page}");
+    }
+    assert!(banner(&nowhere.page("/").await).contains("Not known: dead letters, whose stores"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_and_conflicts_of_a_time_are_shown() {
     let world = World::start().await;
     let folder = tempfile::tempdir().unwrap();
-    let now = Clock::system().now_ms();
-    let line = |ago_ms: u64, outcome: &str, conflicts: &[&str]| {
-        json!({
-            "timestamp": ringfence_core::rfc3339(now - ago_ms), "slice": "pack-parcel", "outcome": outcome,
-            "attempts": conflicts.len() + 1, "conflicts": conflicts, "duration_ms": 5, "requests": 4,
-            "read_units": 1.5, "write_units": 8.0, "principal": "jwt:main:ada",
-            "by": (outcome == "rejected").then_some("pack-parcel"),
-        })
-    };
     let lines = [
         line(7_200_000, "accepted", &["sealId:old"]),
-        line(60_000, "rejected", &[]),
+        line(61_000, "rejected", &[]),
         line(60_000, "malformed", &[]),
         line(1_000, "accepted", &["sealId:s1", "sealId:s1"]),
     ];
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    fs::write(folder.path().join("pack-parcel.log"), text).unwrap();
+    fs::write(folder.path().join("pack-parcel.log"), lines.concat()).unwrap();
     let console = console(&world, &["--logs", folder.path().to_str().unwrap()]).await;
-    let page = console.page("/health").await;
+    let page = console.page("/commands").await;
     let numbers: Vec<_> = page.split("<td class=\"number\">").skip(1).collect();
     let numbers = numbers.iter().map(|rest| rest.split('<').next().unwrap());
     let of_slice = ["3", "1", "1", "1", "0", "0", "2", "2", "1.50", "8.00", "5"];
@@ -208,7 +251,17 @@ async fn commands_and_conflicts_of_a_time_are_shown() {
     assert!(page.contains(of_ada), "{page}");
     assert_eq!(link(&page, "sealId:s1").unwrap(), "/boundary?id=sealId%3As1");
     assert!(!page.contains("sealId:old"), "{page}");
-    assert_eq!(link(&page, "pack-parcel").unwrap(), "/slices/catalog/pack-parcel");
+    assert!(page.contains("href=\"/slices/catalog/pack-parcel\""), "{page}");
     let day = console.page(&link(&page, "Last 24h").unwrap()).await;
     assert!(day.contains("sealId:old") && day.contains("sealId:s1"), "{day}");
+    let overview = console.page("/?within=15m").await;
+    for part in [
+        "Numbers of Events by context",
+        "These commands took 4.5 read and 24 write units, $0.0000 at list prices",
+        "href=\"/search?q=walk%2D1\">walk-1</a><span class=\"note\"> commands: 3, events: 6, rejected</span>",
+    ] {
+        assert!(overview.contains(part), "{part}: {overview}");
+    }
+    let (status, page) = console.refused("/?within=soon").await;
+    assert!(status == 400 && page.contains("15m, 1h, 24h, 7d"), "{page}");
 }

@@ -136,8 +136,8 @@ async fn a_rebuild_is_started_by_a_form_and_tells_its_end() {
     let page = console.page("/views/catalog-products").await;
     assert!(page.contains("Parked: event ") && page.contains("limit 399360"), "{page}");
     assert!(page.contains(">productId:p3/1</a>: the event can't be read: "), "{page}");
-    let health = console.page("/health").await;
-    assert!(health.contains("1 rows and 1 events parked"), "{health}");
+    let overview = console.page("/").await;
+    assert!(overview.contains("2 rows and events are parked in the view "), "{overview}");
     let event = console.get(&link(&page, "productId:p1/2").unwrap()).await;
     assert_eq!(event.headers()[LOCATION], "/events/3");
     assert_eq!(console.post("/views/nothing/rebuild", &[]).await.status(), 404);
@@ -160,7 +160,7 @@ async fn without_the_table_of_the_views_their_pages_name_the_flag() {
         command.env_remove("VIEW_TABLE");
     });
     let console = console.await;
-    for path in ["/views", "/health"] {
+    for path in ["/views", "/"] {
         let page = console.page(path).await;
         assert!(page.contains("--view-table, VIEW_TABLE or --stack"), "{path}: {page}");
     }

@@ -15,7 +15,7 @@ setInterval(() => {
     const text = relative(Date.parse(time.dateTime));
     if (time.textContent !== text) time.textContent = text;
   }
-}, 1000);
+}, 5000);
 
 const live = rows => {
   const status = document.querySelector("[role=status]");

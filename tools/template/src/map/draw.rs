@@ -139,6 +139,9 @@ impl Svg<'_> {
         let content = html! {
             title { (words(node)) }
             rect.box x=(at.x) y=(at.y) width=(at.width) height=(at.height) rx="5" {}
+            @if node.also_reacts() {
+                rect.also x=(at.x + at.width - 9) y=(at.y + 4) width="5" height=(at.height - 8) rx="2" {}
+            }
             (icon(node.kind, at.x + 10, at.y + 10))
             text.name x=(at.x + 28) y=(at.y + 17) { (node.name) }
             text.what x=(at.x + 28) y=(at.y + 32) { (what) }

@@ -1,6 +1,7 @@
 //! Where the boxes and lines of a map are.
 //!
-//! Contexts are lanes, one below the other. A box is in the column of its rank, the longest way that leads to it. In
+//! Contexts are lanes, one below the other. A box is in the column of its rank, the longest way that leads to it. If
+//! that makes the map too wide, only ways inside of a context count, and some lines between contexts go back. In
 //! its lane it is beside or below the box that leads to it, so a tree has no crossing lines. Lines go through the
 //! gutters between columns and the channels between rows, so none goes through a box. Each box has its own track in a
 //! gutter and in a channel, which its lines share.
@@ -16,6 +17,10 @@ const ARROW_SPACE: i32 = 14;
 const ROW_SPACE: i32 = 12;
 const LANE_HEAD: i32 = 26;
 const MARGIN: i32 = 12;
+/// A map has at most so many columns, unless a context needs more.
+const COLUMNS_MAX: usize = 7;
+/// Events to which nothing leads are in the column before this one.
+const REACTION_RANK: usize = 2;
 /// A line that ends in another row enters its box this far from the middle, where no line leaves.
 const ENTRY: i32 = 9;
 
@@ -71,7 +76,8 @@ pub(super) fn text_width(text: &str) -> i32 {
 }
 
 fn box_width(node: &Node) -> i32 {
-    40 + text_width(&node.name).max(text_width(&node.what) * 9 / 10)
+    let also = if node.also_reacts() { 10 } else { 0 };
+    40 + also + text_width(&node.name).max(text_width(&node.what) * 9 / 10)
 }
 
 pub(super) fn lay_out(map: &Map) -> Layout {
@@ -95,11 +101,20 @@ fn cells(map: &Map, edges: &[(usize, usize)]) -> Vec<Cell> {
     let roots = (0..map.nodes.len()).filter(|node| is_root[*node]);
     let others = (0..map.nodes.len()).filter(|node| !is_root[*node]);
     let order = order(roots.chain(others), &mut next);
-    let mut ranks: Vec<usize> = map.nodes.iter().map(|node| first_rank(node.kind)).collect();
-    for node in &order {
-        for to in &next[*node] {
-            ranks[*to] = ranks[*to].max(ranks[*node] + 1);
+    let rank = |is_counted: &dyn Fn(usize, usize) -> bool| {
+        let mut ranks: Vec<_> = map.nodes.iter().map(|node| first_rank(node.kind)).collect();
+        for node in &order {
+            for to in &next[*node] {
+                let after = if is_counted(*node, *to) { ranks[*node] + 1 } else { REACTION_RANK };
+                ranks[*to] = ranks[*to].max(after);
+            }
         }
+        ranks
+    };
+    let is_inside = |from: usize, to: usize| map.nodes[from].context == map.nodes[to].context;
+    let mut ranks = rank(&|_, _| true);
+    if ranks.iter().any(|rank| *rank >= COLUMNS_MAX) && map.contexts.len() > 1 {
+        ranks = rank(&is_inside);
     }
     let used: BTreeMap<_, _> = ranks.iter().map(|rank| (*rank, 0)).collect();
     let columns: BTreeMap<_, _> = used.into_keys().zip(0..).collect();
@@ -113,7 +128,8 @@ fn cells(map: &Map, edges: &[(usize, usize)]) -> Vec<Cell> {
     // A box is placed directly after the box that leads to it.
     let mut free = HashMap::<_, usize>::new();
     let mut is_placed = vec![false; cells.len()];
-    for root in order {
+    let first = (0..map.nodes.len()).filter(|node| is_root[*node]);
+    for root in first.chain(order.iter().copied()) {
         let mut left = vec![(root, None)];
         while let Some((node, above)) = left.pop() {
             if std::mem::replace(&mut is_placed[node], true) {
@@ -136,7 +152,7 @@ fn first_rank(kind: NodeKind) -> usize {
     match kind {
         NodeKind::Command | NodeKind::Reaction | NodeKind::Context => 0,
         NodeKind::Event => 1,
-        NodeKind::View => 2,
+        NodeKind::View => REACTION_RANK,
     }
 }
 

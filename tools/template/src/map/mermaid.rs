@@ -29,13 +29,12 @@ pub fn event_modeling(map: &Map, context: &str) -> String {
     };
     for slice in own(&[NodeKind::Command, NodeKind::Reaction]) {
         let causes = frames.ends(slice, &[Does::Reacts, Does::Sets]);
-        let is_reactor = slice.what == "reactor";
         frames.text.push('\n');
         for cause in &causes {
             frames.frame("rf", "evt", cause, &[]);
             frames.frame("tf", "pcr", slice, &[]);
         }
-        if is_reactor {
+        if slice.is_reactor() {
             continue;
         }
         let begin = if causes.is_empty() { "rf" } else { "tf" };

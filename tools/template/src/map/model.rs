@@ -5,6 +5,9 @@ use ringfence_stack::{ContextInfo, SliceInfo, Stack};
 use ringfence_views::Definition;
 use serde::Serialize;
 
+/// The kind of a reactor, in words.
+const REACTOR: &str = "reactor";
+
 /// The commands, events, views and reactions of a stack, and what leads to what.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Map {
@@ -104,6 +107,26 @@ impl Does {
     }
 }
 
+impl Node {
+    /// Whether it is a slice.
+    #[must_use]
+    pub fn is_slice(&self) -> bool {
+        matches!(self.kind, NodeKind::Command | NodeKind::Reaction) && !self.is_reactor()
+    }
+
+    /// Whether it is a slice to which callers give commands and that also reacts.
+    #[must_use]
+    pub fn also_reacts(&self) -> bool {
+        self.kind == NodeKind::Command && self.what.contains(", ")
+    }
+
+    /// Whether it is a reactor.
+    #[must_use]
+    pub fn is_reactor(&self) -> bool {
+        self.what == REACTOR
+    }
+}
+
 impl NodeKind {
     /// Its class in a style.
     #[must_use]
@@ -140,7 +163,7 @@ impl Map {
                     let owners = stack.contexts.iter().filter(|of| declares(stack, of, name));
                     owners.for_each(|of| map.edge(event_id(of.name, name), &id, Does::Reacts));
                 }
-                map.node(id, NodeKind::Reaction, "reactor", context.name, reactor.name);
+                map.node(id, NodeKind::Reaction, REACTOR, context.name, reactor.name);
             }
         }
         let place = |name: &str| map.contexts.iter().position(|context| context == name);
@@ -155,14 +178,26 @@ impl Map {
         self.nodes.iter().find(|node| node.id == id)
     }
 
+    /// The nodes that lead to this one.
+    #[must_use]
+    pub fn before(&self, id: &str) -> Vec<&Node> {
+        let edges = self.edges.iter().filter(|edge| edge.to == id && edge.does != Does::Reads);
+        edges.filter_map(|edge| self.get(&edge.from)).collect()
+    }
+
+    /// The nodes that this one leads to.
+    #[must_use]
+    pub fn after(&self, id: &str) -> Vec<&Node> {
+        let edges = self.edges.iter().filter(|edge| edge.from == id && edge.does != Does::Reads);
+        edges.filter_map(|edge| self.get(&edge.to)).collect()
+    }
+
     fn slice(&mut self, stack: &Stack, context: &ContextInfo, slice: &SliceInfo) {
         let id = format!("{}/{}", context.name, slice.name);
         for name in &slice.writes {
-            self.event(context.name, name);
             self.edge(id.clone(), &event_id(context.name, name), Does::Writes);
         }
         for cause in slice.reacts_to {
-            self.event(cause.context, cause.event_type);
             self.edge(event_id(cause.context, cause.event_type), &id, Does::Reacts);
         }
         let due = context.dues.iter().find(|due| due.name == slice.name);
@@ -199,6 +234,12 @@ impl Map {
         if let Some(node) = self.nodes.last_mut() {
             node.about = slice.about.to_owned();
             node.reads = reads;
+        }
+        for name in &slice.writes {
+            self.event(context.name, name);
+        }
+        for cause in slice.reacts_to {
+            self.event(cause.context, cause.event_type);
         }
     }
 

@@ -16,7 +16,7 @@ const MAP_FILES: [&str; 2] = ["docs/map.md", "docs/map.svg"];
 /// without contexts has no map, so then a file has no text.
 #[must_use]
 pub fn stale_map_files(map: &Map, root: &Path) -> Vec<(String, Option<String>)> {
-    let texts = [page(map), picture(map)];
+    let texts = [page(map), picture(&map.without_reads())];
     let stale = MAP_FILES.into_iter().zip(texts).map(|(path, text)| {
         let wanted = (!map.nodes.is_empty()).then_some(text);
         (path, fs::read_to_string(root.join(path)).ok(), wanted)
@@ -27,10 +27,9 @@ pub fn stale_map_files(map: &Map, root: &Path) -> Vec<(String, Option<String>)> 
         .collect()
 }
 
-/// The picture of the whole map.
+/// The picture of a map as a file, without links.
 #[must_use]
 pub fn picture(map: &Map) -> String {
-    let map = &map.without_reads();
     let none = BTreeMap::new();
     let svg = Svg {
         map,

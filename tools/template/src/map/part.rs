@@ -71,12 +71,7 @@ impl Map {
     /// no slice has this id.
     #[must_use]
     pub fn of_slice(&self, slice: &str) -> Option<Self> {
-        let is_slice = |node: &&Node| {
-            matches!(node.kind, NodeKind::Command | NodeKind::Reaction)
-                && !node.name.is_empty()
-                && node.what != "reactor"
-        };
-        self.get(slice).filter(is_slice)?;
+        self.get(slice).filter(|node| node.is_slice())?;
         let near = |ids: &BTreeSet<&str>, is_back: bool| {
             let lead = self.edges.iter().filter(|edge| edge.does != Does::Reads);
             let ends = lead.map(|Edge { from, to, .. }| match is_back {
@@ -102,6 +97,12 @@ impl Map {
     pub fn without_reads(&self) -> Self {
         let ids = self.nodes.iter().map(|node| &*node.id).collect();
         self.with(&ids, |edge| edge.does != Does::Reads)
+    }
+
+    /// The nodes with these ids.
+    #[must_use]
+    pub fn of_ids(&self, ids: &BTreeSet<String>) -> Self {
+        self.with(&ids.iter().map(|id| &**id).collect(), |_| true)
     }
 
     fn with(&self, ids: &BTreeSet<&str>, has: impl Fn(&Edge) -> bool) -> Self {

@@ -46,7 +46,7 @@ use folder::Folder;
 #[derive(Subcommand)]
 pub enum Own {
     /// Serves the console on this machine: pages about events and their causes, slices, boundaries, views, projects,
-    /// and the health of the stack. Ctrl-C ends it.
+    /// and whether all is well. Ctrl-C ends it.
     Console(ringfence_console::Arguments),
     /// Works on a project that agents share, also without a network.
     Project(Arguments),
