@@ -177,9 +177,12 @@ impl Browser {
         self.find(selector).await.text().await
     }
 
-    /// Clicks the link with this text.
+    /// Clicks the link with this text. Its kind, which only screen readers say, is no part of the text.
     pub(crate) async fn follow(&self, text: &str) {
-        self.wait("link text", text).await.click().await;
+        let path = format!(
+            "//a[normalize-space()='{text}' or (span[@class='hidden'] and normalize-space(text())='{text}')]"
+        );
+        self.wait("xpath", &path).await.click().await;
     }
 
     /// Clicks the button with this text.
