@@ -8,12 +8,12 @@ use ringfence_cli::readable;
 use ringfence_core::{EventSchema, visible};
 use ringfence_feed::{FeedError, Index, KnownEntry};
 use ringfence_schemas::{LockedVersion, Shape};
-use ringfence_stack::{ContextInfo, SliceInfo, Stack};
+use ringfence_stack::{ContextInfo, Stack};
 use ringfence_template::map::{EdgeKind, Map, Node};
 use serde_json::Value;
 
 use crate::events::{context, cut, event_url, one_line};
-use crate::frame::{self, Kind, Path, Problem, ago, chip, encoded, slice_url, url};
+use crate::frame::{self, Kind, Path, Problem, ago, chip, encoded, url};
 use crate::node::{self, page_url};
 use crate::site::Site;
 
