@@ -168,7 +168,7 @@ impl Place {
                 @if let Some(name) = &tried.whose.function { " of " (link(site, name)) }
                 @if let Some(rule) = &tried.whose.rule { ", rule " (rule) }
                 @if tries > 1 { ", tried " (tries) " times" }
-                @if let Some(first) = first { ", first " (ago(first)) }
+                @if let Some(first) = first.filter(|_| first != last) { ", first " (ago(first)) }
                 @if let Some(last) = last { ", last " (ago(last)) }
             }
             ul.list { @for letter in letters { li { (self.line(letter, site.may_write)) } } }

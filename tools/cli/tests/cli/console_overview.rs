@@ -192,7 +192,7 @@ async fn one_dead_letter_is_redriven_and_then_all() {
         1,
         "a cause is said once: {page}"
     );
-    assert!(page.contains("3 dead letters, last <time"), "{page}");
+    assert!(page.contains("<p class=\"note\">3 dead letters, "), "{page}");
     let second = names(&world)[1].clone();
     let page = console.carried_out(REDRIVE, &[("name", &second)]).await;
     assert!(page.contains("1 done, 0 left.") && page.contains(&second), "{page}");
