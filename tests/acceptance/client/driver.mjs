@@ -1,10 +1,11 @@
-// For the tests of the API's documents: checks documents and values, runs a client, and runs a state machine. It reads one
+// For the tests: checks documents and values, runs a client and a state machine, and has axe-core. It reads one
 // JSON request a line on stdin, and writes one JSON answer a line on stdout, in order. A check answers a text for each
 // fault.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
+import axe from 'axe-core';
 import { registerSchema, validate } from '@hyperjump/json-schema/draft-2020-12';
 import '@hyperjump/json-schema/draft-07';
 import '@hyperjump/json-schema/openapi-3-1';
@@ -136,6 +137,9 @@ const operations = {
     const ended = await run.result.then(() => null, error => error.message);
     return { ended, tried };
   },
+
+  /** The script that finds faults of accessibility on a page. */
+  axe: () => axe.source,
 
   /** Runs the compiled client. */
   run: async ({ api }) => (await import(here('client.js'))).run(api),

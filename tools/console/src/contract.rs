@@ -15,7 +15,7 @@ use crate::site::Site;
 pub(crate) const DOCUMENT: &str = "/api/openapi.json";
 
 const LINKS: &str =
-    r#"<p><a href="/">Console</a> · <a href="/api/openapi.json">openapi.json</a></p>"#;
+    r#"<nav><a href="/">Console</a> · <a href="/api/openapi.json">openapi.json</a></nav>"#;
 
 /// The document.
 pub(crate) async fn document(State(site): State<Arc<Site>>) -> Result<Json<Value>, Problem> {

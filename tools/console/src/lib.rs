@@ -25,6 +25,7 @@ mod job;
 mod jobs;
 mod lanes;
 mod map;
+mod node;
 mod overview;
 mod own;
 mod redrives;

@@ -56,7 +56,7 @@ impl Contract {
 </head>
 <body>
 {above}
-<main id="page"></main>
+<div id="page"></div>
 <script type="application/json" id="openapi">{document}</script>
 <script>{swagger_ui}</script>
 <script>{START}</script>

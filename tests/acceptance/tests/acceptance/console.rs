@@ -1,6 +1,7 @@
 //! The console in a real browser, on the stacks of this repository.
 
 mod browser;
+mod look;
 mod pages;
 mod site;
 mod slices;
@@ -18,7 +19,7 @@ async fn the_console_of_the_shop_works_in_a_browser() {
     pages::only_events_that_the_filter_wants_appear(browser, &site).await;
     pages::the_flow_leads_from_each_event_to_each_other(browser, &site).await;
     pages::a_payload_of_html_is_shown_as_text(browser, &site).await;
-    pages::trouble_shows_the_routes_and_health_what_is_kept(browser, &site).await;
+    pages::trouble_shows_the_routes(browser, &site).await;
     pages::the_api_is_shown_by_one_file(browser, &site).await;
     pages::a_failed_batch_is_redriven(browser, &site).await;
     pages::a_view_is_rebuilt(browser, &site).await;
@@ -26,12 +27,11 @@ async fn the_console_of_the_shop_works_in_a_browser() {
     slices::a_field_that_is_wrong_is_named(browser, &site).await;
     let slices = stack::stack().slices().count();
     slices::every_slice_has_a_form_that_takes_its_sample(browser, &site, slices).await;
-    pages::every_page_fits_its_screen_and_is_dark_where_the_browser_asks_for_it(
-        browser,
-        &site,
-        &pages::ALL,
-    )
-    .await;
+    let mut all = look::pages(browser, &site).await;
+    all.extend(pages::BELOW.map(str::to_owned));
+    look::every_page_is_accessible_in_each_size_and_colour(browser, &site, &all).await;
+    look::the_keyboard_reaches_everything_and_shows_where_it_is(browser, &site, &all).await;
+    look::every_page_works_without_the_script(browser, &site, &all).await;
     pages::a_wide_row_has_columns_and_a_narrow_one_is_stacked(browser, &site).await;
     pages::the_keyboard_reaches_the_content_and_the_first_event(browser, &site).await;
     pages::print_leaves_out_what_is_for_the_screen(browser, &site).await;
@@ -42,11 +42,8 @@ async fn the_console_of_the_shop_works_in_a_browser() {
 async fn the_console_of_projects_works_in_a_browser() {
     let Some(browser) = Browser::start().await else { return };
     let site = Site::start(PROJECTS, projects_tools::console()).await;
-    let (own, slices) = (["/projects"], projects_stack::stack().slices().count());
+    let (own, slices) = (["/projects".to_owned()], projects_stack::stack().slices().count());
     pages::a_project_shows_its_features_its_claims_and_what_is_ready(&browser, &site).await;
     slices::every_slice_has_a_form_that_takes_its_sample(&browser, &site, slices).await;
-    pages::every_page_fits_its_screen_and_is_dark_where_the_browser_asks_for_it(
-        &browser, &site, &own,
-    )
-    .await;
+    look::every_page_is_accessible_in_each_size_and_colour(&browser, &site, &own).await;
 }

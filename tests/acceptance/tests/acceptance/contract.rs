@@ -21,7 +21,7 @@ use crate::{PROJECTS, SHOP};
 const STARTER: &str = "starter";
 
 static NODE: NodeProgram = NodeProgram::new(
-    "the checks of the API's documents and the state machine",
+    "the checks of the API's documents, of the state machine and of accessibility",
     concat!(env!("CARGO_MANIFEST_DIR"), "/client"),
     concat!(env!("CARGO_TARGET_TMPDIR"), "/client"),
 );
@@ -98,6 +98,11 @@ async fn check(operation: &'static str, input: Value) {
 pub(crate) async fn check_answers(folder: &str, answers: Vec<Value>) {
     assert!(!answers.is_empty());
     check("answers", json!({ "file": document(folder, "openapi"), "answers": answers })).await;
+}
+
+/// The script of axe-core, which finds faults of accessibility on a page. `None` on a machine without Node.js.
+pub(crate) async fn axe() -> Option<String> {
+    ask("axe", json!({})).await.map(|script| script.as_str().unwrap().to_owned())
 }
 
 /// Runs the state machine of projects with these functions as its tasks, by the names of their resources. Returns how

@@ -49,6 +49,11 @@ async fn parked_lanes_are_shown_retried_and_skipped_and_a_reactor_is_sent_back()
         (&json!(DESK), &json!(null))
     );
 
+    let (status, verdict) = world.json(&["status"]);
+    let found = &verdict["findings"][0];
+    assert_eq!((status, &found["what"], &found["count"]), (1, &json!("lane"), &json!(2)));
+    assert!(found["text"].as_str().unwrap().starts_with("2 lanes are parked in ask-supplier: "));
+
     let console = Console::start(&world, &["--write"]).await;
     let page = console.page("/lanes").await;
     for shown in [
@@ -91,6 +96,7 @@ async fn parked_lanes_are_shown_retried_and_skipped_and_a_reactor_is_sent_back()
     assert_eq!(world.run(&["parked", "retry-lane", REACTOR, "--all"]), nothing);
     let asked = ["a person has asked to retry it", "a person has asked to skip the event"];
     assert_eq!(world.run(&["parked", "lanes"]), shown(asked));
+    assert_eq!(world.json(&["status"]).0, 0, "a person has decided");
     assert_eq!(run(&world, false).await, 2, "the first event of the lamp is skipped");
     assert_eq!(world.run(&["parked", "lanes"]), (0, "0 parked, 0 waiting\n".to_owned()));
     // A person has an old page of the console.

@@ -142,6 +142,11 @@ impl Browser {
         serde_json::from_value(self.post("/execute/sync", script).await).unwrap()
     }
 
+    /// Runs a script on the page. The page's policy does not bind it.
+    pub(crate) async fn run(&self, script: &str) {
+        self.post("/execute/sync", json!({ "script": script, "args": [] })).await;
+    }
+
     /// The element, if the page has it now.
     async fn now(&self, using: &str, value: &str) -> Option<Element<'_>> {
         let by = json!({ "using": using, "value": value });
@@ -172,9 +177,12 @@ impl Browser {
         self.find(selector).await.text().await
     }
 
-    /// Clicks the link with this text.
+    /// Clicks the link with this text. Its kind, which only screen readers say, is no part of the text.
     pub(crate) async fn follow(&self, text: &str) {
-        self.wait("link text", text).await.click().await;
+        let path = format!(
+            "//a[normalize-space()='{text}' or (span[@class='hidden'] and normalize-space(text())='{text}')]"
+        );
+        self.wait("xpath", &path).await.click().await;
     }
 
     /// Clicks the button with this text.

@@ -72,8 +72,7 @@ pub(crate) async fn every_slice_has_a_form_that_takes_its_sample(
     count: usize,
 ) {
     browser.open(&site.url("/slices")).await;
-    let links =
-        "[...document.querySelectorAll('main .list a')].map(link => link.getAttribute('href'))";
+    let links = "[...document.querySelectorAll('main .slices th a')].map(link => link.getAttribute('href'))";
     let slices: Vec<String> = browser.value(links).await;
     assert_eq!(slices.len(), count, "{slices:?}");
     // A script does it, because a browser takes long to show so many pages.

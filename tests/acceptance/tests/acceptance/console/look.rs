@@ -1,0 +1,133 @@
+//! Checks of the look of all pages, and of their use without a mouse, without colours, and without the script.
+
+use serde_json::{Value, json};
+
+use super::browser::Browser;
+use super::site::Site;
+use crate::contract;
+
+/// The page that Swagger UI draws. It needs the script, and its inner part is not ours to check.
+const API: &str = "/api";
+/// A field of a time has a tab stop for each of its parts, so a page has more tab stops than elements.
+const TABS_MAX: usize = 1_000;
+/// Finds faults on the page.
+const FAULTS: &str = "(async () => {
+    const rules = { 'target-size': { enabled: true } };
+    const options = { resultTypes: ['violations'], rules };
+    const { violations } = await axe.run({ exclude: [['#page']] }, options);
+    return violations.flatMap(({ id, nodes }) => nodes.map(({ html, any, all, none }) =>
+        [id, html.slice(0, 200), ...[...any, ...all, ...none].map(({ message }) => message)].join(': ')));
+})()";
+
+/// The pages of the navigation.
+pub(crate) async fn pages(browser: &Browser, site: &Site) -> Vec<String> {
+    browser.open(&site.url("/events")).await;
+    let links = "[...document.querySelectorAll('body > header nav a')].map(link => link.getAttribute('href'))";
+    browser.value(links).await
+}
+
+pub(crate) async fn every_page_is_accessible_in_each_size_and_colour(
+    browser: &Browser,
+    site: &Site,
+    pages: &[String],
+) {
+    let axe = contract::axe().await;
+    for page in pages {
+        browser.open(&site.url(page)).await;
+        if let Some(axe) = &axe {
+            browser.run(axe).await;
+        }
+        // Without its style, a page is transparent.
+        let color = "getComputedStyle(document.body).backgroundColor";
+        browser.until(&format!("{color} !== 'rgba(0, 0, 0, 0)'")).await;
+        for (width, height) in [(390, 844), (1200, 900)] {
+            browser.resize(width, height).await;
+            it_fits(browser, page, width).await;
+            for (scheme, is_dark) in [("dark", true), ("light", false)] {
+                browser.media("screen", "prefers-color-scheme", scheme).await;
+                let bright = format!(
+                    "{color}.match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0)"
+                );
+                let bright: u32 = browser.value(&bright).await;
+                assert_eq!(
+                    bright < 3 * 64,
+                    is_dark,
+                    "{page} where {scheme} is asked for: {bright}"
+                );
+                if axe.is_some() {
+                    let faults: Vec<String> = browser.value(FAULTS).await;
+                    assert!(faults.is_empty(), "{page}, {width} pixels, {scheme}: {faults:#?}");
+                }
+            }
+        }
+        let hidden = "document.body.innerText.match(/[\\x00-\\x08\\x0b-\\x1f\\u202a-\\u202e\\u2066-\\u2069]/)";
+        assert_eq!(
+            browser.value::<Value>(hidden).await,
+            Value::Null,
+            "{page} shows a control character"
+        );
+        let taken = "document.images.length > 0 || document.title === 'taken'";
+        assert!(!browser.value::<bool>(taken).await, "{page} takes text for markup");
+    }
+}
+
+async fn it_fits(browser: &Browser, page: &str, width: u32) {
+    let needed: u32 = browser.value("document.documentElement.scrollWidth").await;
+    let wide = format!(
+        "[...document.body.querySelectorAll('*')].filter(element => \
+         element.getBoundingClientRect().right > {width}).map(element => element.outerHTML.slice(0, 80))"
+    );
+    let wide: Vec<String> = browser.value(&wide).await;
+    assert!(needed <= width, "{page} needs {needed} of {width} pixels: {wide:#?}");
+}
+
+pub(crate) async fn the_keyboard_reaches_everything_and_shows_where_it_is(
+    browser: &Browser,
+    site: &Site,
+    pages: &[String],
+) {
+    let begin = "window.reached = new Set(), window.unseen = [], document.addEventListener('focusin', ({ target }) => {
+        reached.add(target);
+        const { outlineStyle, outlineWidth } = getComputedStyle(target);
+        if (outlineStyle === 'none' || outlineWidth === '0px') unseen.push(target.outerHTML.slice(0, 120));
+    }), 0";
+    let left = "[...document.querySelectorAll('a[href], button, input, select, textarea, summary')].filter(element =>
+        element.type !== 'hidden' && element.checkVisibility() && !reached.has(element)
+    ).map(element => element.outerHTML.slice(0, 120))";
+    for page in pages.iter().filter(|page| *page != API) {
+        let page = if page == "/events" { "/events?limit=5" } else { page };
+        browser.open(&site.url(page)).await;
+        browser.value::<Value>(begin).await;
+        for pressed in 0.. {
+            browser.press("Tab", 9).await;
+            // After the last element the focus leaves the page, and begins again.
+            if pressed % 20 == 19 && browser.value::<usize>(&format!("{left}.length")).await == 0 {
+                break;
+            }
+            if pressed == TABS_MAX {
+                let left: Vec<String> = browser.value(left).await;
+                panic!("{page}: {TABS_MAX} tabs do not reach {left:#?}");
+            }
+        }
+        let unseen: Vec<String> = browser.value("unseen").await;
+        assert!(unseen.is_empty(), "{page} does not show the focus at {unseen:#?}");
+    }
+}
+
+pub(crate) async fn every_page_works_without_the_script(
+    browser: &Browser,
+    site: &Site,
+    pages: &[String],
+) {
+    browser.chromium("Emulation.setScriptExecutionDisabled", json!({ "value": true })).await;
+    for page in pages.iter().filter(|page| *page != API) {
+        browser.open(&site.url(page)).await;
+        let main = browser.text("main").await;
+        assert!(main.lines().count() > 1, "{page} has nothing below its title: {main}");
+    }
+    browser.open(&site.url("/events?limit=5")).await;
+    browser.find("form[role=search] input").await.fill("productId:mug").await;
+    browser.push("Search").await;
+    assert!(browser.text("main").await.contains("productId:mug"));
+    browser.chromium("Emulation.setScriptExecutionDisabled", json!({ "value": false })).await;
+}
