@@ -139,7 +139,6 @@ impl Place {
         }
         html! {
             h2 { (self.title()) }
-            @if dead_letters.is_empty() { p.note { "It keeps nothing." } }
             @for group in groups.values() { (self.group(site, group)) }
             @if may_have_more { p.note { "It may keep more. They are shown when these are gone." } }
             @if site.may_write && dead_letters.iter().any(|letter| letter.work.is_some()) {
@@ -168,7 +167,7 @@ impl Place {
                 @if let Some(name) = &tried.whose.function { " of " (link(site, name)) }
                 @if let Some(rule) = &tried.whose.rule { ", rule " (rule) }
                 @if tries > 1 { ", tried " (tries) " times" }
-                @if let Some(first) = first { ", first " (ago(first)) }
+                @if let Some(first) = first.filter(|_| first != last) { ", first " (ago(first)) }
                 @if let Some(last) = last { ", last " (ago(last)) }
             }
             ul.list { @for letter in letters { li { (self.line(letter, site.may_write)) } } }
@@ -258,10 +257,16 @@ pub(crate) fn reason(what: &str) -> Markup {
 pub(crate) async fn page(State(site): State<Arc<Site>>) -> Markup {
     let places = Place::all(&site);
     let looked = join_all(places.iter().map(|place| place.look(&site))).await;
+    let is_empty = |it: &Result<Look>| it.as_ref().is_ok_and(|look| look.dead_letters.is_empty());
+    let empty = places.iter().zip(&looked).filter(|(_, it)| is_empty(it));
+    let empty: Vec<_> = empty.map(|(place, _)| place.title()).collect();
     let how = "Name queues and buckets with --queue NAME=URL and --bucket FUNCTION=NAME, or with --stack.";
     let main = html! {
         @if places.is_empty() { p { (how) } }
-        @for (place, looked) in places.iter().zip(&looked) { (place.markup(&site, looked)) }
+        @for (place, looked) in places.iter().zip(&looked).filter(|(_, it)| !is_empty(it)) {
+            (place.markup(&site, looked))
+        }
+        @if !empty.is_empty() { p.note { "Nothing is kept in: " (empty.join(", ")) "." } }
     };
     frame::page(&site, PATH, "Dead letters", None, &main)
 }

@@ -244,6 +244,11 @@ pub(crate) fn chip(kind: Kind, text: &str, url: &str) -> Markup {
     html! { a class=(class) href=(url) { span.hidden { (kind.name()) " " } (text) } }
 }
 
+/// A state with its mark. The class is `well`, `wrong`, or empty for what is neither.
+pub(crate) fn state(class: &str, text: &str) -> Markup {
+    html! { span class={ "state " (class) } { span class={ "dot " (class) } aria-hidden="true" {} (text) } }
+}
+
 /// How long ago a time is, with the time itself on hover. It is in milliseconds since 1970.
 pub(crate) fn ago(at_ms: u64) -> Markup {
     let exact = rfc3339(at_ms);

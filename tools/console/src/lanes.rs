@@ -12,7 +12,7 @@ use ringfence_core::{BoundaryId, visible};
 use ringfence_feed::Checkpoint;
 use ringfence_reactors::{ParkedLane, ReactorError, ReactorTable, Unpark};
 
-use crate::frame::{self, Cost, Path, Problem, ago, encoded, given, url};
+use crate::frame::{self, Cost, Path, Problem, ago, encoded, given, state, url};
 use crate::site::Site;
 use crate::views::UNNAMED;
 use ringfence_cli::checkpoint::place;
@@ -70,11 +70,6 @@ async fn lanes(site: &Site, refused: Option<&ReactorError>) -> Result<Markup, Pr
     };
     let cost: Cost = [index.meter(), table.meter()].into();
     Ok(frame::page(site, PATH, "Lanes", cost, &main))
-}
-
-/// A state with its mark. The class is `well`, `wrong`, or empty for what is neither.
-fn state(class: &str, text: &str) -> Markup {
-    html! { span class={ "state " (class) } { span class={ "dot " (class) } aria-hidden="true" {} (text) } }
 }
 
 /// Whether only a person can help a lane.

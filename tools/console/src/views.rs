@@ -15,7 +15,7 @@ use ringfence_views::{Content, Definition, Parked, Registered, Shown, ViewRead, 
 use serde_json::Value;
 
 use crate::events::cut;
-use crate::frame::{self, Cost, Path, Problem, encoded, given, url};
+use crate::frame::{self, Cost, Kind, Path, Problem, chip, encoded, given, state, url};
 use crate::site::Site;
 use ringfence_cli::checkpoint::place;
 use ringfence_cli::view;
@@ -89,19 +89,26 @@ async fn of_view(
     end: Checkpoint,
 ) -> Result<Markup, Problem> {
     let cells = match &standing {
-        None => html! { td colspan="5" { "No projector has run it yet." } },
+        None => html! { td colspan="5" { (state("", "No projector has run it yet.")) } },
         Some(ViewStanding { registered, served, built }) => {
             let reached = Reached::of(served.as_ref(), index, end).await?;
             html! {
                 td { (generation(registered)) }
                 td.number { (reached.checkpoint) }
                 td { (reached.place) }
-                td.number { (registered.parked + registered.parked_events) }
+                td {
+                    @match registered.parked + registered.parked_events {
+                        0 => (state("well", "none")),
+                        count => (state("wrong", &count.to_string())),
+                    }
+                }
                 td { (rebuilding(registered, built.as_ref())) }
             }
         }
     };
-    Ok(html! { tr { th scope="row" { a href=(view_url(view.name)) { (view.name) } } (cells) } })
+    Ok(
+        html! { tr { th scope="row" { (chip(Kind::View, view.name, &view_url(view.name))) } (cells) } },
+    )
 }
 
 /// The generation that is served.

@@ -192,7 +192,7 @@ async fn one_dead_letter_is_redriven_and_then_all() {
         1,
         "a cause is said once: {page}"
     );
-    assert!(page.contains("3 dead letters, last <time"), "{page}");
+    assert!(page.contains("<p class=\"note\">3 dead letters, "), "{page}");
     let second = names(&world)[1].clone();
     let page = console.carried_out(REDRIVE, &[("name", &second)]).await;
     assert!(page.contains("1 done, 0 left.") && page.contains(&second), "{page}");
@@ -249,13 +249,13 @@ async fn a_stack_names_queues_and_buckets_and_a_queue_that_fails_hides_nothing_e
     let world = World::start().await;
     let stack = Console::start(&world, &["--stack", "ringfence-local"]).await;
     let page = stack.page("/dead-letters").await;
+    let (_, empty) = page.split_once("Nothing is kept in: ").expect("one line for all");
     for place in ["Queue Automations", "Bucket of PublishEvents"] {
-        let (_, rest) = page.split_once(place).expect(place);
-        assert!(rest.contains("It keeps nothing."), "{page}");
+        assert!(empty.contains(place), "{page}");
     }
     let page = console(&world, &["--queue", "Other=http://127.0.0.1:1/0/other"]).await;
     let page = page.page("/dead-letters").await;
-    assert!(page.contains("Queue Other</h2>") && page.contains("Queue Automations</h2>"), "{page}");
+    assert!(page.contains("Queue Other</h2>") && page.contains("Queue Automations"), "{page}");
     let nowhere = Console::start(&world, &[]).await;
     let page = nowhere.page("/dead-letters").await;
     assert!(page.contains("Name queues and buckets with --queue NAME=URL"), "{page}");

@@ -63,7 +63,7 @@ async fn parked_lanes_are_shown_retried_and_skipped_and_a_reactor_is_sent_back()
     ] {
         assert!(page.contains(shown), "{shown}: {page}");
     }
-    let skip = "/lanes/ask-supplier/skip?lane=productId%3Adesk&event=productId%3Adesk%2F1";
+    let skip = "/lanes/ask%2Dsupplier/skip?lane=productId%3Adesk&event=productId%3Adesk%2F1";
     assert!(page.contains(&skip.replace('&', "&amp;")), "{page}");
     let asks = console.page(skip).await;
     assert!(asks.contains("Skip the event productId:desk/1</button>"), "{asks}");
