@@ -42,8 +42,8 @@ impl Index {
         Ok(entries)
     }
 
-    /// The last `entries_max` entries before a checkpoint, without their bodies, the latest first. The checkpoint may not
-    /// be after the end. The number of pages in a request follows from the entries that the pages before had.
+    /// The last `entries_max` entries before a checkpoint, without their bodies, the latest first. The checkpoint may
+    /// not be after the end. The number of pages in a request follows from the entries that the pages before had.
     ///
     /// # Errors
     /// A request that fails for good or too often.

@@ -4,15 +4,20 @@
 //! request, it has the condition that nobody has asked since the run read the lane. A person's write has the condition
 //! that the lane is as it was read, so a late one does not replace a newer one.
 
+use std::collections::BTreeMap;
+
 use aws_sdk_dynamodb::types::{
     AttributeValue, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure,
     TransactWriteItem,
 };
 use ringfence_aws::{Failure, GaveUp, Item, Reason, Retry};
 use ringfence_core::BoundaryId;
+use ringfence_feed::Checkpoint;
 
 use crate::error::{ReactorError, failed};
-use crate::item::{ParkedLane, Receipt, Unpark, number, parked_key, place, reader_key, text};
+use crate::item::{
+    ParkedLane, Receipt, Unpark, number, parked_key, place, reader_key, skipped, skipped_key, text,
+};
 use crate::table::{Lease, ReactorTable, named, names, overtaken};
 
 /// A lane is as it was read, apart from a person's request.
@@ -31,6 +36,22 @@ fn is_asked(lane: &ParkedLane) -> (&'static str, Option<(&'static str, Attribute
 }
 
 impl ReactorTable {
+    /// Which of the events at these places, each after its event, a person has skipped, and why. The read is eventually
+    /// consistent, half a read unit for each place.
+    ///
+    /// # Errors
+    /// A request that fails for good or too often.
+    pub async fn skipped(
+        &self,
+        reactor: &str,
+        places: &[Checkpoint],
+    ) -> Result<BTreeMap<Checkpoint, String>, ReactorError> {
+        let keys = places.iter().map(|place| skipped_key(reactor, *place)).collect();
+        let items = self.table.get_all(Retry::default(), keys, false).await;
+        let items = items.map_err(failed("reading skipped events"))?;
+        Ok(items.iter().filter_map(skipped).collect())
+    }
+
     /// Notes that a lane waits or is parked, if the run still has its lease. `was` is the lane as the run knows it. If
     /// a person has asked since, and means the event for which the lane waits now, that stays. Returns the lane as it
     /// is noted.

@@ -1,7 +1,7 @@
 //! The requests for a reactor's items.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use crate::error::{ReactorError, failed};
 use crate::item::{
     ID, PARKED, ParkedLane, REACTOR, ReactorStanding, Receipt, VIEW, lane_key, number, place,
-    reader_key, skipped, skipped_key, text,
+    reader_key, text,
 };
 
 /// The items of reactors, in the table of the views.
@@ -101,22 +101,6 @@ impl ReactorTable {
                 return Ok(lanes);
             }
         }
-    }
-
-    /// Which of the events at these places, each after its event, a person has skipped, and why. The read is eventually
-    /// consistent, half a read unit for each place.
-    ///
-    /// # Errors
-    /// A request that fails for good or too often.
-    pub async fn skipped(
-        &self,
-        reactor: &str,
-        places: &[Checkpoint],
-    ) -> Result<BTreeMap<Checkpoint, String>, ReactorError> {
-        let keys = places.iter().map(|place| skipped_key(reactor, *place)).collect();
-        let items = self.table.get_all(Retry::default(), keys, false).await;
-        let items = items.map_err(failed("reading skipped events"))?;
-        Ok(items.iter().filter_map(skipped).collect())
     }
 
     /// Takes the lease up to a time. A reactor that has never run begins at `first`. `standing` is as it was read;

@@ -183,6 +183,36 @@ impl DeadLetter {
     }
 }
 
+impl Display for Work {
+    /// What a redrive will do.
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Publish(records) if records.len() == 1 => {
+                f.write_str("sends the events of a stream record to the bus")
+            }
+            Self::Publish(records) => {
+                write!(f, "sends the events of {} stream records to the bus", records.len())
+            }
+            Self::PublishStored(_) => {
+                f.write_str("reads the events from their log and sends them to the bus")
+            }
+            Self::Repeat(entry) => {
+                let event = &entry.detail_type;
+                write!(f, "sends {event} to the bus again, to every rule that matches")
+            }
+            Self::Index(partitions) if partitions.len() == 1 => {
+                f.write_str("indexes the new events of a partition")
+            }
+            Self::Index(partitions) => {
+                write!(f, "indexes the new events of {} partitions", partitions.len())
+            }
+            Self::Queue(queued) => {
+                write!(f, "puts the command of {} into its queue again", queued.slice)
+            }
+        }
+    }
+}
+
 impl Whose {
     /// Its key in the event's history.
     fn mark(&self) -> &str {

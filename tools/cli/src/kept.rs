@@ -4,8 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anyhow::{Context, Result, anyhow};
 use aws_config::SdkConfig;
-use aws_sdk_sqs::types::{Message, QueueAttributeName as Attribute};
+use aws_sdk_sqs::types::{
+    Message, MessageSystemAttributeName as Told, QueueAttributeName as Attribute,
+};
 use futures::{StreamExt, stream};
+use ringfence_aws::ms_of_rfc3339;
+use serde_json::Value;
 
 use crate::dead_letter::{DeadLetter, To, Work};
 use crate::service::{Answer, S3, Service, encoded, texts};
@@ -52,6 +56,8 @@ pub struct Kept {
     pub body: String,
     /// The dead letter in it; an error if it can't be understood.
     pub dead_letter: Result<DeadLetter>,
+    /// When it was kept, in milliseconds since 1970, if the store says it.
+    pub at_ms: Option<u64>,
 }
 
 impl Kept {
@@ -174,15 +180,12 @@ impl DeadLetterBox {
         match &self.0 {
             Kind::Queue { client, url, .. } => {
                 let delete = client.delete_message().queue_url(url).receipt_handle(handle);
-                delete
-                    .send()
-                    .await
-                    .context("the work is done, but the message can't be deleted")?;
+                delete.send().await.context("the message can't be deleted")?;
             }
             Kind::Bucket { s3, name, .. } => {
                 let deleted = s3.call("DELETE", &path(name, handle), &[], "").await;
                 let deleted = deleted.and_then(Answer::accepted);
-                deleted.context("the work is done, but the object can't be deleted")?;
+                deleted.context("the object can't be deleted")?;
             }
         }
         Ok(())
@@ -251,15 +254,18 @@ async fn receive_messages(
         .max_number_of_messages(MESSAGES_MAX)
         .visibility_timeout(receive.hidden_seconds())
         .message_attribute_names("All")
+        .message_system_attribute_names(Told::SentTimestamp)
         .wait_time_seconds(receive.wait_seconds());
     let received = request.send().await.with_context(|| format!("receiving from {url}"))?;
     let kept = |message: Message| {
+        let sent = message.attributes.as_ref().and_then(|all| all.get(&Told::SentTimestamp));
+        let at_ms = sent.and_then(|ms| ms.parse().ok());
         let attributes = message.message_attributes.unwrap_or_default().into_iter();
         let attributes = attributes.filter_map(|(name, value)| Some((name, value.string_value?)));
         let body = message.body.unwrap_or_default();
         let dead_letter = DeadLetter::of_message(&body, &attributes.collect());
         let handle = message.receipt_handle.unwrap_or_default();
-        Kept { name: message.message_id.unwrap_or_default(), handle, body, dead_letter }
+        Kept { name: message.message_id.unwrap_or_default(), handle, body, dead_letter, at_ms }
     };
     Ok(received.messages.unwrap_or_default().into_iter().map(kept).collect())
 }
@@ -283,5 +289,7 @@ async fn object(s3: &Service, bucket: &str, to: Option<To>, key: String) -> Opti
         }
         (Ok(body), None) => (body, Err(anyhow!("the next event brings what it holds: delete it"))),
     };
-    Some(Kept { name: key.clone(), handle: key, body, dead_letter })
+    let record: Option<Value> = serde_json::from_str(&body).ok();
+    let at_ms = record.and_then(|record| ms_of_rfc3339(record["timestamp"].as_str()?));
+    Some(Kept { name: key.clone(), handle: key, body, dead_letter, at_ms })
 }

@@ -49,6 +49,7 @@ pub mod shown;
 mod sql;
 pub mod stack;
 pub mod stats;
+mod status;
 pub mod tables;
 mod tail;
 mod template;
@@ -134,7 +135,7 @@ enum OfAll {
     /// Shows what commands did and cost, and on which boundaries they had conflicts.
     Stats(stats::Arguments),
     /// Says whether all is well, and what is not. Status 0: all is well, 1: something is not, 2: error.
-    Status(verdict::Arguments),
+    Status(status::Arguments),
     /// Looks for missing slots, and compares every fence with the events. Status 0: all in order, 1: not, 2: error.
     Verify(fences::Arguments),
     /// Repairs the fences that differ from the events, while writers go on. Status 0: all in order now, 1: not, 2:
@@ -311,7 +312,7 @@ impl OfAll {
             Self::Boundary(arguments) => boundary::boundary(arguments, lists).boxed_local(),
             Self::Trace(arguments) => trace::trace(arguments).boxed_local(),
             Self::Stats(arguments) => stats::stats(arguments).boxed_local(),
-            Self::Status(arguments) => verdict::status(arguments, lists).boxed_local(),
+            Self::Status(arguments) => status::status(arguments, lists).boxed_local(),
             Self::Verify(arguments) => fences::verify(arguments, lists).boxed_local(),
             Self::Repair(arguments) => fences::repair(arguments, lists).boxed_local(),
             Self::Read(arguments) => read::read(arguments, lists).boxed_local(),

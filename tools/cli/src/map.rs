@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use ringfence_new::near;
-use ringfence_template::map::{Does, Map, flowchart, picture};
+use ringfence_template::map::{EdgeKind, Map, flowchart, picture};
 
 use crate::{Lists, out};
 
@@ -78,7 +78,7 @@ fn text(map: &Map) -> String {
                 let _ = writeln!(text, "    reads {}: {types}", boundary.shape);
             }
             let edges = map.edges.iter().filter(|edge| edge.from == node.id);
-            for edge in edges.filter(|edge| edge.does != Does::Reads) {
+            for edge in edges.filter(|edge| edge.does != EdgeKind::Reads) {
                 let _ = writeln!(text, "    {} {}", edge.does.words(), edge.to);
             }
         }

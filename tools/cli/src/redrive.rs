@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use ringfence_aws::{Clock, client_of};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use crate::progress;
 use crate::remark;
 use crate::stack;
 use crate::tables::LogTables;
-use crate::work::{Does, Fate, SENT, Tried, each};
+use crate::work::{Does, Fate, SENT, Tried, delete, each, ensure_why};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -34,13 +34,17 @@ works, its messages are hidden from others, and for 30 seconds after it is broke
 returns at most the first ten dead letters, and later ones only when these are gone. So `--dry-run` shows the first
 ones, in their order, and says how many follow.
 
+`--delete NAME --why REASON` deletes a dead letter whose work can't or needn't be done. Time, reason and body are printed
+to standard error as a line of JSON: keep it, because the store keeps nothing.
+
 For a bucket of failed batches, give `--to bus` (publish-events) or `--to index` (index-events). Delete batches of
 project-views: the next event does their work.
 
 Examples:
   ringfence redrive --stack ringfence-prod --queue automations --dry-run
   ringfence redrive --stack ringfence-prod --queue automations
-  ringfence redrive --stack ringfence-prod --bucket publish-events --to bus")]
+  ringfence redrive --stack ringfence-prod --bucket publish-events --to bus
+  ringfence redrive --stack ringfence-prod --queue commands --delete 5f3c --why 'not a command'")]
 #[group(id = "store", required = true)]
 pub(crate) struct Arguments {
     /// A dead-letter queue: its URL, or its name with --stack.
@@ -48,10 +52,9 @@ pub(crate) struct Arguments {
     queue: Option<String>,
     /// A bucket of failed batches: its name, or with --stack the name of its function.
     #[arg(long, group = "store", value_name = "NAME|FUNCTION", value_parser = stack::name)]
-    #[arg(requires = "to")]
     bucket: Option<String>,
     /// The destination of the records of failed batches.
-    #[arg(long, conflicts_with = "queue")]
+    #[arg(long, conflicts_with = "queue", required_unless_present_any = ["queue", "delete"])]
     to: Option<To>,
     /// The bus, for events that are sent again.
     #[arg(long, env = "EVENT_BUS", value_parser = stack::name)]
@@ -67,6 +70,12 @@ pub(crate) struct Arguments {
     /// Shows the dead letters with their causes, and changes nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Deletes the dead letter of this name, and does not do its work.
+    #[arg(long, value_name = "NAME", requires = "why", conflicts_with = "dry_run")]
+    delete: Option<String>,
+    /// The reason to delete it, which is printed with its body.
+    #[arg(long, requires = "delete")]
+    why: Option<String>,
     #[command(flatten)]
     output: Output,
 }
@@ -75,10 +84,23 @@ pub(crate) async fn redrive(arguments: &Arguments, lists: &Lists) -> Result<Exit
     let Arguments { queue, bucket, to, bus, tables, index_table, dry_run, output, .. } = arguments;
     let config = sdk_config().await?;
     let mut store = match (queue, bucket) {
+        // A deletion hides no other dead letter.
+        (Some(url), _) if arguments.delete.is_some() => {
+            DeadLetterBox::queue(&config, url, Receive::Look)
+        }
         (Some(url), _) => DeadLetterBox::queue(&config, url, Receive::Work),
         (None, Some(bucket)) => DeadLetterBox::bucket(&config, bucket, *to).await?,
         (None, None) => bail!("name a queue, or a bucket and where its records go"),
     };
+    if let (Some(name), Some(why)) = (&arguments.delete, &arguments.why) {
+        ensure_why(why)?;
+        let kept = store.find(name).await?;
+        let kept = kept.with_context(|| {
+            format!("there is no dead letter {name}: --dry-run shows the names")
+        })?;
+        delete(&store, &kept, why).await?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let does = Does::new(
         &config,
         &lists.stack.catalog,

@@ -3,25 +3,29 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use aws_config::SdkConfig;
 use futures::TryStreamExt;
 use ringfence_aws::{Clock, Item, Retry, Table};
-use ringfence_core::{Catalog, Consistency, Envelope, LogKind};
+use ringfence_core::{Catalog, Consistency, Envelope, LogKind, rfc3339};
 use ringfence_document_log::{Direction, StreamName, TimelineEvent};
 use ringfence_feed::{EntryError, Indexer, Partition};
 use ringfence_log::{InTable, StackLogs};
 use ringfence_services::queue::queue_command;
 use ringfence_services::topic::{Topic, TopicEntry, TopicEntryError};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::dead_letter::{DeadLetter, History, Stored, Whose, Work};
 use crate::kept::{DeadLetterBox, Kept};
+use crate::remark;
 use crate::tables;
 use crate::topic::{send, topic};
 
 /// What a person should know about events and commands that were sent again.
 pub const SENT: &str = "Work that fails again comes back as a new dead letter, under a new name";
+
+/// The most bytes of the reason for which a dead letter is deleted.
+pub const WHY_BYTES_MAX: usize = 1_024;
 
 /// A dead letter that was read or tried again.
 pub struct Tried {
@@ -61,6 +65,24 @@ pub fn look(dead_letter: Result<DeadLetter>, name: String) -> Tried {
             Tried { name, whose: Whose::default(), history: History::default(), kept: None, fate }
         }
     }
+}
+
+/// Checks the reason for which a dead letter is deleted.
+pub fn ensure_why(why: &str) -> Result<()> {
+    let is_well = !why.trim().is_empty() && why.len() <= WHY_BYTES_MAX;
+    ensure!(is_well, "why: say in 1 to {WHY_BYTES_MAX} bytes why the dead letter is deleted");
+    Ok(())
+}
+
+/// Deletes a dead letter without doing its work. SQS and S3 have no place for the reason, so it goes to standard error
+/// as a line of JSON, with the body.
+pub async fn delete(store: &DeadLetterBox, kept: &Kept, why: &str) -> Result<()> {
+    ensure_why(why)?;
+    let Kept { name, handle, body, .. } = kept;
+    store.delete(handle).await?;
+    let at = rfc3339(Clock::system().now_ms());
+    remark!("{}", json!({ "at": at, "deletedDeadLetter": name, "why": why, "body": body }));
+    Ok(())
 }
 
 /// Goes through the dead letters of a store, and passes each result to `on_tried`. Without `does` it only shows them.
@@ -155,7 +177,7 @@ impl Does {
         let is_sent = matches!(work, Work::Repeat(_) | Work::Queue(_));
         let fate = if is_sent { Fate::Sent } else { Fate::Done };
         let done = match self.work(work).await {
-            Ok(()) => store.delete(&handle).await,
+            Ok(()) => store.delete(&handle).await.context("the work is done"),
             failed => failed,
         };
         let fate = done.map_or_else(|error| Fate::Stays(format!("{error:#}")), |()| fate);

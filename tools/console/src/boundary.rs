@@ -7,9 +7,9 @@ use maud::{Markup, html};
 use ringfence_core::{Boundary, BoundaryId};
 use ringfence_stack::Stack;
 
+use crate::events::slice_chip;
 use crate::frame::{self, Problem, ago, encoded, given, url};
 use crate::site::Site;
-use crate::types::slice_chip;
 use ringfence_cli::boundary::{Look, Met, Reach, look};
 use ringfence_cli::shown::ShownEvent;
 

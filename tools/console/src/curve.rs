@@ -58,7 +58,7 @@ fn points(values: &[f64; PARTS], most: f64) -> String {
     for (n, value) in values.iter().enumerate() {
         let x = WIDTH * n as f64 / (PARTS - 1) as f64;
         let y = HEIGHT - value / most * (HEIGHT - 4.0) - 2.0;
-        let _ = write!(points, "{x:.1},{y:.1} ");
+        let _ = write!(points, "{x:.0},{y:.0} ");
     }
     points
 }
@@ -97,8 +97,8 @@ mod tests {
         (values[0], values[59]) = (1.5, 3.0);
         let begins: Vec<_> = (0..PARTS as u64).collect();
         let figure = figure("<Commands>", "each", &[("a&b", &values)], &begins).into_string();
-        assert!(figure.contains("0.0,60.0 10.2,118.0 "), "{figure}");
-        assert!(figure.contains("600.0,2.0 \""), "{figure}");
+        assert!(figure.contains("0,60 10,118 "), "{figure}");
+        assert!(figure.contains("600,2 \""), "{figure}");
         assert!(figure.contains("at most 3<") && figure.contains("a&amp;b"), "{figure}");
         assert_eq!(figure.matches("<td").count(), 2, "{figure}");
         let rest = super::figure("Commands", "each", &[("a", &[0.0; PARTS])], &begins);

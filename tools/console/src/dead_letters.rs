@@ -1,29 +1,36 @@
-//! Dead letters and failed batches in queues and buckets, and their redrive.
+//! Dead letters and failed batches in queues and buckets.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
-use axum::Form;
+use anyhow::Result;
 use axum::extract::{Query, State};
 use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Redirect};
+use axum::response::IntoResponse;
 use futures::future::join_all;
 use maud::{Markup, html};
+use ringfence_aws::ms_of_rfc3339;
 use ringfence_core::visible_lines;
+use ringfence_feed::Partition;
 
+use crate::commands::link;
 use crate::events::cut;
-use crate::frame::{self, Path, Problem, encoded, given, url};
+use crate::frame::{
+    self, Kind as Of, Path, Problem, ago, boundary_url, chip, encoded, given, slice_url, url,
+};
 use crate::site::Site;
-use ringfence_cli::dead_letter::To;
-use ringfence_cli::kept::{DeadLetterBox, Receive};
+use ringfence_cli::dead_letter::{To, Work};
+use ringfence_cli::kept::{DeadLetterBox, Kept, Receive};
 use ringfence_cli::stack::Named;
-use ringfence_cli::work::{Fate, SENT, Tried, each, look};
+use ringfence_cli::work::{Tried, WHY_BYTES_MAX, look};
 
-const PATH: &str = "/dead-letters";
+pub(crate) const PATH: &str = "/dead-letters";
 /// The most dead letters of a queue or bucket that are shown.
-const DEAD_LETTERS_MAX: usize = 10;
+pub(crate) const DEAD_LETTERS_MAX: usize = 10;
 /// The most characters of a dead letter in a row.
 const BODY_CHARS_MAX: usize = 240;
+/// The most partitions of a dead letter that have links.
+const LINKS_MAX: usize = 5;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -33,14 +40,23 @@ enum Kind {
 
 /// A queue or a bucket of the stack.
 #[derive(Clone)]
-struct Place {
+pub(crate) struct Place {
     kind: Kind,
-    named: Named,
+    pub(crate) named: Named,
 }
 
-/// The content of a queue or bucket: the first dead letters with their bodies, and whether there may be more.
+/// A dead letter in its place.
+struct Letter {
+    tried: Tried,
+    body: String,
+    at_ms: Option<u64>,
+    /// What a redrive will do, and links to what the dead letter is about.
+    work: Option<(String, Markup)>,
+}
+
+/// The content of a queue or bucket: the first dead letters, and whether there may be more.
 struct Look {
-    dead_letters: Vec<(Tried, String)>,
+    dead_letters: Vec<Letter>,
     may_have_more: bool,
 }
 
@@ -53,7 +69,7 @@ impl Place {
         [of(Kind::Queue, &site.queues), of(Kind::Bucket, &site.buckets)].concat()
     }
 
-    fn find(site: &Site, kind: &str, name: &str) -> Result<Self, Problem> {
+    pub(crate) fn find(site: &Site, kind: &str, name: &str) -> Result<Self, Problem> {
         let all = Self::all(site).into_iter();
         let found = all.clone().find(|place| place.path() == kind && place.named.name == name);
         found.ok_or_else(|| Problem::nothing(format!("No flag names {kind} {name:?}.")))
@@ -67,11 +83,11 @@ impl Place {
         }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("{PATH}/{}/{}", self.path(), encoded(&self.named.name))
     }
 
-    fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         match self.kind {
             Kind::Queue => format!("Queue {}", self.named.name),
             Kind::Bucket => format!("Bucket of {}", self.named.name),
@@ -79,11 +95,11 @@ impl Place {
     }
 
     /// Whether its dead letters can be redriven.
-    fn has_work(&self) -> bool {
+    pub(crate) fn has_work(&self) -> bool {
         self.kind == Kind::Queue || To::of_function(&self.named.name).is_some()
     }
 
-    async fn open(&self, site: &Site, receive: Receive) -> Result<DeadLetterBox> {
+    pub(crate) async fn open(&self, site: &Site, receive: Receive) -> Result<DeadLetterBox> {
         let Named { name, at } = &self.named;
         match self.kind {
             Kind::Queue => Ok(DeadLetterBox::queue(&site.config, at, receive)),
@@ -99,9 +115,7 @@ impl Place {
             if some.is_empty() {
                 break;
             }
-            dead_letters.extend(
-                some.into_iter().map(|kept| (look(kept.dead_letter, kept.name), kept.body)),
-            );
+            dead_letters.extend(some.into_iter().map(Letter::of));
         }
         // A look at a queue returns no more than its first messages.
         let may_have_more = match self.kind {
@@ -113,66 +127,130 @@ impl Place {
     }
 
     fn markup(&self, site: &Site, looked: &Result<Look>) -> Markup {
-        let may_redrive = site.may_write && self.has_work();
+        let (dead_letters, may_have_more) = match looked {
+            Err(error) => {
+                return html! { h2 { (self.title()) } p role="alert" { (format!("{error:#}")) } };
+            }
+            Ok(look) => (&look.dead_letters, look.may_have_more),
+        };
+        let mut groups = BTreeMap::<_, Vec<_>>::new();
+        for letter in dead_letters {
+            groups.entry(letter.group()).or_default().push(letter);
+        }
         html! {
             h2 { (self.title()) }
-            @match looked {
-                Err(error) => p role="alert" { (format!("{error:#}")) },
-                Ok(Look { dead_letters, .. }) if dead_letters.is_empty() => p { "It keeps nothing." },
-                Ok(Look { dead_letters, may_have_more }) => {
-                    table.dead-letters role="table" {
-                        thead role="rowgroup" {
-                            tr role="row" {
-                                @for column in ["Name", "Cause", "Body"] {
-                                    th role="columnheader" scope="col" { (column) }
-                                }
-                            }
-                        }
-                        tbody role="rowgroup" {
-                            @for (dead_letter, body) in dead_letters { (self.line(dead_letter, body, may_redrive)) }
-                        }
-                    }
-                    @if *may_have_more { p.note { "It may keep more. They are shown when these are gone." } }
-                    @if may_redrive { (self.form(None)) }
+            @if dead_letters.is_empty() { p.note { "It keeps nothing." } }
+            @for group in groups.values() { (self.group(site, group)) }
+            @if may_have_more { p.note { "It may keep more. They are shown when these are gone." } }
+            @if site.may_write && dead_letters.iter().any(|letter| letter.work.is_some()) {
+                form method="post" action={ (self.url()) "/redrive" } {
+                    input type="hidden" name="all" value="yes";
+                    button { "Redrive all of " (self.named.name) }
                 }
             }
         }
     }
 
-    fn line(&self, dead_letter: &Tried, body: &str, may_redrive: bool) -> Markup {
-        let whole = url(&format!("{}/dead-letter", self.url()), [("name", &*dead_letter.name)]);
+    /// Dead letters with one cause, and the form for those that a person chooses.
+    fn group(&self, site: &Site, letters: &[&Letter]) -> Markup {
+        let Some(Letter { tried, work, .. }) = letters.first() else { return html! {} };
+        let cause = tried.kept.as_deref().or(tried.fate.cause()).unwrap_or("It does not say why");
+        let failed =
+            letters.iter().filter_map(|it| ms_of_rfc3339(it.tried.history.first_failed.as_ref()?));
+        let kept = letters.iter().filter_map(|letter| letter.at_ms);
+        let (first, last) = (failed.chain(kept.clone()).min(), kept.max());
+        let tries = letters.iter().map(|letter| letter.tried.history.tries).max().unwrap_or(0);
+        let count = letters.len();
+        let main = html! {
+            h3 { (cause) }
+            p.note {
+                (count) @if count == 1 { " dead letter" } @else { " dead letters" }
+                @if let Some(name) = &tried.whose.function { " of " (link(site, name)) }
+                @if let Some(rule) = &tried.whose.rule { ", rule " (rule) }
+                @if tries > 1 { ", tried " (tries) " times" }
+                @if let Some(first) = first { ", first " (ago(first)) }
+                @if let Some(last) = last { ", last " (ago(last)) }
+            }
+            ul.list { @for letter in letters { li { (self.line(letter, site.may_write)) } } }
+            @match work {
+                Some((does, _)) => { p { "A redrive " (does) "." } }
+                None => { p { "It can't be redriven, so a person deletes it." } }
+            }
+        };
+        let name = &self.named.name;
         html! {
-            tr role="row" {
-                td role="cell" { a href=(whole) { (dead_letter.name) } }
-                td role="cell" {
-                    (why(dead_letter))
-                    @if may_redrive { (self.form(Some(&dead_letter.name))) }
-                }
-                td.data role="cell" { code { (cut(body, BODY_CHARS_MAX)) } }
+            @match (site.may_write, work) {
+                (false, _) => section.letters { (main) },
+                (true, Some(_)) => form.letters method="post" action={ (self.url()) "/redrive" } {
+                    (main)
+                    button aria-label={ "Redrive the chosen dead letters of " (name) ": " (cause) } { "Redrive" }
+                },
+                (true, None) => form.letters method="post" action={ (self.url()) "/delete" } {
+                    (main)
+                    (reason(&format!("{name}: {cause}")))
+                },
             }
         }
     }
 
-    /// The form that redrives the dead letter of this name, or all.
-    fn form(&self, dead_letter: Option<&str>) -> Markup {
+    fn line(&self, Letter { tried, body, at_ms, work }: &Letter, may_write: bool) -> Markup {
+        let name = &*tried.name;
+        let whole = url(&format!("{}/dead-letter", self.url()), [("name", name)]);
         html! {
-            form method="post" action={ (self.url()) "/redrive" } {
-                @if let Some(name) = dead_letter { input type="hidden" name="name" value=(name); }
-                button {
-                    @match dead_letter { Some(_) => "Redrive", None => { "Redrive all of " (self.named.name) } }
-                }
+            @if may_write {
+                input type="checkbox" name="name" value=(name) checked aria-label={ "Choose " (name) };
+            }
+            div {
+                a href=(whole) { (name) }
+                @if let Some(at_ms) = at_ms { " " (ago(*at_ms)) }
+                @if let Some((_, links)) = work { " " (links) }
+                br; code { (cut(body, BODY_CHARS_MAX)) }
             }
         }
     }
 }
 
-/// Why a dead letter was kept, its function, its past failures, and why it stays.
-fn why(Tried { whose, history, kept, fate, .. }: &Tried) -> Markup {
+impl Letter {
+    fn of(kept: Kept) -> Self {
+        let work = kept.dead_letter.as_ref().ok().map(|it| (it.work.to_string(), links(&it.work)));
+        let Kept { name, body, dead_letter, at_ms, .. } = kept;
+        Self { tried: look(dead_letter, name), body, at_ms, work }
+    }
+
+    /// What dead letters of a group have in common.
+    fn group(&self) -> (bool, Option<String>, Option<String>, Option<String>, Option<String>) {
+        let Tried { whose, kept, fate, .. } = &self.tried;
+        let does = self.work.as_ref().map(|(does, _)| does.clone());
+        let cause = kept.clone().or_else(|| fate.cause().map(str::to_owned));
+        (does.is_none(), cause, whose.function.clone(), whose.rule.clone(), does)
+    }
+}
+
+/// Links to the event, the command or the boundaries of a dead letter.
+fn links(work: &Work) -> Markup {
+    match work {
+        Work::Repeat(entry) => {
+            let (partition, slot) = entry.id.rsplit_once('/').unwrap_or((&entry.id, ""));
+            let url = format!("/events/{}/{}", encoded(partition), encoded(slot));
+            chip(Of::Event, &entry.detail_type, &url)
+        }
+        Work::Queue(queued) => chip(Of::Command, &queued.slice, &slice_url(&queued.slice)),
+        Work::Index(partitions) => html! {
+            @for Partition { id, .. } in partitions.iter().take(LINKS_MAX) {
+                a href=(boundary_url(id.as_str())) { (id) } " "
+            }
+        },
+        Work::Publish(_) | Work::PublishStored(_) => html! {},
+    }
+}
+
+/// The field of a reason, and the button that deletes.
+pub(crate) fn reason(what: &str) -> Markup {
     html! {
-        @if let Some(kept) = kept { (kept) }
-        @else if fate.cause().is_none() { "It does not say why." }
-        span.note { (whose.to_string()) (history.to_string()) }
-        @if let Some(cause) = fate.cause() { span.bad { " It stays: " (cause) "." } }
+        div.buttons {
+            label { "Why (kept in the console's log, with the body)" input name="why" required maxlength=(WHY_BYTES_MAX); }
+            button aria-label={ "Delete the chosen dead letters of " (what) } { "Delete" }
+        }
     }
 }
 
@@ -195,89 +273,16 @@ pub(crate) async fn whole(
     Query(parameters): Query<Vec<(String, String)>>,
 ) -> Result<impl IntoResponse, Problem> {
     let place = Place::find(&site, &kind, &store)?;
-    let missing = || Problem::bad("name: write the name of a dead letter.");
-    let name = given(&parameters, "name").ok_or_else(missing)?;
+    let unnamed = || Problem::bad("name: write the name of a dead letter.");
+    let name = given(&parameters, "name").ok_or_else(unnamed)?;
     let kept = place.open(&site, Receive::Look).await?.find(name).await?;
-    let kept = kept.ok_or_else(|| Problem::nothing(gone(name)))?;
+    let kept = kept.ok_or_else(|| Problem::nothing(missing(name)))?;
     let body = visible_lines(&kept.body).into_owned();
     Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], body))
 }
 
-fn gone(name: &str) -> String {
+pub(crate) fn missing(name: &str) -> String {
     format!(
         "The dead letter {name} is not there: its work may be done, another redrive may have it, or SQS did not show it now."
     )
-}
-
-/// Starts the redrive of the dead letter in the field `name`, or of all, and redirects to the page of its progress.
-pub(crate) async fn redrive(
-    State(site): State<Arc<Site>>,
-    Path((kind, store)): Path<(String, String)>,
-    Form(form): Form<Vec<(String, String)>>,
-) -> Result<Redirect, Problem> {
-    let place = Place::find(&site, &kind, &store)?;
-    if !place.has_work() {
-        let why = format!("failed batches of {} need no redrive: delete them.", place.named.name);
-        return Err(Problem::bad(why));
-    }
-    let does = site.does()?;
-    let name = given(&form, "name").map(str::to_owned);
-    let title = match &name {
-        Some(name) => format!("{}: redrive of {name}", place.title()),
-        None => format!("{}: redrive", place.title()),
-    };
-    let of_job = site.clone();
-    let url = site.jobs.start(title, (PATH, PATH.to_owned()), async move |job| {
-        let mut tried = Vec::new();
-        match name {
-            Some(name) => {
-                // A look hides no message, so a redrive of one dead letter hides no other.
-                let mut store = place.open(&of_job, Receive::Look).await?;
-                let Some(kept) = store.find(&name).await? else { bail!(gone(&name)) };
-                tried.push(does.redrive(&store, kept).await);
-            }
-            None => {
-                let mut store = place.open(&of_job, Receive::Work).await?;
-                let on_tried = |dead_letter| {
-                    tried.push(dead_letter);
-                    job.say(format!("{} tried.", tried.len()));
-                };
-                if let Err(error) = each(&mut store, Some(&does), on_tried).await {
-                    return Ok(html! {
-                        p role="alert" { "It ended early: " (format!("{error:#}")) }
-                        (outcome(&tried))
-                    });
-                }
-            }
-        }
-        Ok(outcome(&tried))
-    });
-    Ok(Redirect::to(&url))
-}
-
-/// The results of dead letters.
-fn outcome(tried: &[Tried]) -> Markup {
-    let count = |is_it: fn(&Fate) -> bool| tried.iter().filter(|it| is_it(&it.fate)).count();
-    let (done, sent) =
-        (count(|fate| matches!(fate, Fate::Done)), count(|fate| matches!(fate, Fate::Sent)));
-    html! {
-        p role="status" {
-            (done) " done, "
-            @if sent > 0 { (sent) " sent again, " }
-            (tried.len() - done - sent) " left."
-        }
-        @if sent > 0 { p { (SENT) ". " a href=(PATH) { "Look again" } } }
-        ul {
-            @for dead_letter in tried {
-                li {
-                    code { (dead_letter.name) } ": "
-                    @match dead_letter.fate {
-                        Fate::Done => "done",
-                        Fate::Sent => "sent again",
-                        _ => (why(dead_letter)),
-                    }
-                }
-            }
-        }
-    }
 }

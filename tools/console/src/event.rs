@@ -10,12 +10,12 @@ use ringfence_core::{BoundaryId, Origin, SequencedEvent, visible, visible_lines}
 use ringfence_feed::{Checkpoint, Entry, Index, Reference};
 use ringfence_stack::Stack;
 
-use crate::events::{before_entry, context, event_url, time};
+use crate::events::{before_entry, context, event_url, slice_chip, time};
 use crate::flow::{self, Found, Reach};
 use crate::followed::{Effects, Followed, States};
 use crate::frame::{self, Cost, Kind, Path, Problem, boundary_url, chip, given, tag_url};
 use crate::site::Site;
-use crate::types::{slice_chip, type_url};
+use crate::types::type_url;
 use ringfence_cli::listed;
 
 /// The most bytes of a payload on the page.

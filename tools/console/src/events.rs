@@ -16,7 +16,7 @@ use ringfence_stack::Stack;
 use serde_json::Value;
 
 use crate::filter::{Filter, Form};
-use crate::frame::{self, Problem, ago, boundary_url, shown};
+use crate::frame::{self, Kind, Problem, ago, boundary_url, chip, shown, slice_url};
 use crate::site::Site;
 use ringfence_cli::place::CheckpointName;
 use ringfence_cli::{listed, readable};
@@ -90,7 +90,10 @@ pub(crate) async fn page(
     let main = html! {
         (form.markup(&site.lists.stack, limit))
         @if let Some(boundary) = form.boundary() {
-            p.note { "The index is searched for them. To read them without a search: " a href=(boundary) { "the boundary" } "." }
+            p.note {
+                "The index is searched for them. To read them without a search: "
+                a href=(boundary) { "the boundary" } "."
+            }
         }
         @if is_newest {
             p.status role="status" {
@@ -243,6 +246,17 @@ pub(crate) fn context(stack: &Stack, name: &str) -> Markup {
     let place = stack.contexts.iter().position(|context| context.name == name);
     let class = place.map(|place| format!("context context-{}", place % CONTEXT_COLOURS));
     html! { span class=[class] { (name) } }
+}
+
+/// The name of a slice, with a link to its page if this build has the slice.
+pub(crate) fn slice_chip(stack: &Stack, context: &str, slice: &str) -> Markup {
+    let mut slices = stack.slices();
+    let name = format!("{context}/{slice}");
+    match slices.find(|(of, it)| of.name == context && it.name == slice) {
+        Some((_, it)) if it.scopes.is_some() => chip(Kind::Command, &name, &slice_url(&name)),
+        Some(_) => chip(Kind::Reaction, &name, &slice_url(&name)),
+        None => html! { (name) },
+    }
 }
 
 /// The time of an event, for a person and for a program.

@@ -12,13 +12,12 @@ use ringfence_cli::readable;
 use ringfence_core::{rfc3339, visible};
 use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Reference};
 use ringfence_stack::Stack;
-use ringfence_template::map::{Does, Edge, Map};
+use ringfence_template::map::{Edge, EdgeKind, Map};
 
 use crate::axis::{Axis, WIDTH, duration};
-use crate::events::{cut, event_url};
+use crate::events::{cut, event_url, slice_chip};
 use crate::followed::Followed;
 use crate::frame::{Kind, Problem, encoded, given, url};
-use crate::types::slice_chip;
 
 /// The parameter of a page that searches for the flow as far as a page may.
 pub(crate) const FURTHER: &str = "further";
@@ -140,7 +139,7 @@ fn related(stack: &Stack, types: impl Iterator<Item = String>) -> BTreeSet<Strin
     let mut found: BTreeSet<_> = types.collect();
     let mut ids: BTreeSet<_> =
         map.nodes.iter().filter(|node| found.contains(&node.name)).map(|node| &node.id).collect();
-    let leads = [Does::Writes, Does::Reacts, Does::Sets];
+    let leads = [EdgeKind::Writes, EdgeKind::Reacts, EdgeKind::Sets];
     loop {
         let before = ids.len();
         for Edge { from, to, does } in &map.edges {

@@ -25,8 +25,10 @@ mod job;
 mod jobs;
 mod lanes;
 mod map;
+mod node;
 mod overview;
 mod own;
+mod redrives;
 mod replay;
 mod search;
 mod series;
@@ -201,9 +203,11 @@ fn router(site: Site, guard: Guard) -> Router {
         .route("/views/{view}/rebuild", post(views::rebuild))
         .route("/lanes", get(lanes::page))
         .route("/lanes/{reactor}", post(lanes::ask))
+        .route("/lanes/{reactor}/skip", get(lanes::skip))
         .route("/dead-letters", get(dead_letters::page))
         .route("/dead-letters/{kind}/{store}/dead-letter", get(dead_letters::whole))
-        .route("/dead-letters/{kind}/{store}/redrive", post(dead_letters::redrive))
+        .route("/dead-letters/{kind}/{store}/redrive", post(redrives::redrive))
+        .route("/dead-letters/{kind}/{store}/delete", post(redrives::delete))
         .route("/jobs/{number}", get(jobs::page))
         .merge(own_pages(site.own));
     if site.trouble.is_some() {

@@ -11,10 +11,11 @@ use maud::{Markup, html};
 use ringfence_aws::Clock;
 use ringfence_cli::verdict::{Verdict, What};
 use ringfence_core::visible;
-use ringfence_template::map::{Does, Map, Node, NodeKind, Note, Svg};
+use ringfence_template::map::{EdgeKind, Map, Node, NodeKind, Note, Svg};
 use tokio::time::timeout;
 
-use crate::frame::{self, Cost, Kind, Path, Problem, chip, slice_url};
+use crate::frame::{self, Cost, Path, Problem, slice_url};
+use crate::node::{self, node_url};
 use crate::replay::Replay;
 use crate::site::Site;
 use crate::verdict;
@@ -38,7 +39,7 @@ pub(crate) async fn whole(
         let traffic = Traffic { notes: replay.notes(), ..Traffic::default() };
         let main = html! {
             (replay.controls())
-            (traffic.picture(&shown, "The parts of the stack through which the flow went", &part_url))
+            (traffic.picture(&shown, "The parts of the stack through which the flow went", &node_url))
             (replay.steps())
         };
         return Ok(frame::page(&site, "/map", "Replay of a flow", replay.cost(), &main));
@@ -49,11 +50,11 @@ pub(crate) async fn whole(
         p { "Read from left to right: a command leads to events, and an event to views and to reactions." }
         (traffic.said())
         h2 { "Contexts" }
-        (traffic.picture(&map.of_contexts(), "The contexts of the stack, and what leads from one to another", &part_url))
+        (traffic.picture(&map.of_contexts(), "The contexts of the stack, and what leads from one to another", &node_url))
         (crossing(&map))
         @if slices <= SLICES_MAX {
             h2 { "The whole stack" }
-            (traffic.picture(&map.without_reads(), "The map of the stack", &part_url))
+            (traffic.picture(&map.without_reads(), "The map of the stack", &node_url))
             (traffic.table(&map, None))
         }
     };
@@ -72,7 +73,7 @@ pub(crate) async fn context(
     let main = html! {
         nav.pages aria-label="Maps" { a href="/map" { "The whole stack" } }
         (traffic.said())
-        (traffic.picture(&shown, &format!("The map of the context {context}"), &part_url))
+        (traffic.picture(&shown, &format!("The map of the context {context}"), &node_url))
         (traffic.table(&map, Some(&context)))
     };
     Ok(frame::page(&site, "/map", &format!("Map of {context}"), cost, &main))
@@ -89,7 +90,7 @@ pub(crate) async fn slice(
     let shown = map.of_slice(&id).ok_or_else(nothing)?;
     let (mut traffic, cost) = Traffic::of(&site, &map).await;
     traffic.notes.entry(id.clone()).or_default().is_now = true;
-    let url = |node: &Node| if node.id == id { Some(slice_url(&id)) } else { part_url(node) };
+    let url = |node: &Node| if node.id == id { Some(slice_url(&id)) } else { node_url(node) };
     let main = html! {
         nav.pages aria-label="Maps" {
             a href="/map" { "The whole stack" }
@@ -101,28 +102,6 @@ pub(crate) async fn slice(
         (traffic.table(&shown, None))
     };
     Ok(frame::page(&site, "/map", &format!("Map of {id}"), cost, &main))
-}
-
-/// The address of a node: a slice leads to its own map.
-fn part_url(node: &Node) -> Option<String> {
-    Some(match node.kind {
-        NodeKind::Context => format!("/map/{}", node.name),
-        NodeKind::Event => format!("/types/{}", node.name),
-        NodeKind::View => format!("/views/{}", node.name),
-        NodeKind::Reaction if node.is_reactor() => "/lanes".to_owned(),
-        NodeKind::Command | NodeKind::Reaction => format!("/map/{}", node.id),
-    })
-}
-
-/// A link to a node, with its name.
-pub(crate) fn link(node: &Node) -> Markup {
-    let kind = match node.kind {
-        NodeKind::Command | NodeKind::Context => Kind::Command,
-        NodeKind::Event => Kind::Event,
-        NodeKind::View => Kind::View,
-        NodeKind::Reaction => Kind::Reaction,
-    };
-    chip(kind, &node.name, &part_url(node).unwrap_or_default())
 }
 
 /// What happened in the last hour, and what is wrong.
@@ -181,12 +160,12 @@ impl Traffic {
     fn event(&mut self, map: &Map, slice: &str, name: &str, count: u64) {
         let written = map.edges.iter().find(|edge| {
             let ends = map.get(&edge.from).zip(map.get(&edge.to));
-            edge.does == Does::Writes
+            edge.does == EdgeKind::Writes
                 && ends.is_some_and(|(from, to)| from.name == slice && to.name == name)
         });
         let Some(written) = written else { return };
         let after = map.edges.iter().filter(|edge| edge.from == written.to);
-        for edge in after.filter(|edge| edge.does != Does::Reads).chain([written]) {
+        for edge in after.filter(|edge| edge.does != EdgeKind::Reads).chain([written]) {
             *self.rates.entry((edge.from.clone(), edge.to.clone())).or_default() += count;
         }
         let own = map.get(&written.to).map_or("", |event| &event.context);
@@ -330,4 +309,9 @@ fn crossing(map: &Map) -> Markup {
             }
         }
     }
+}
+
+/// A link to a node on the map.
+fn link(node: &Node) -> Markup {
+    node::link(node, &node_url(node).unwrap_or_default())
 }

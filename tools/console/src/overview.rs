@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use ringfence_aws::Clock;
 use ringfence_cli::commands::{LINES_MAX, UNKNOWN};
 use ringfence_cli::stats::{PRICES_OF, dollars_of_units, since};
-use ringfence_cli::verdict::{Finding, Verdict, What};
+use ringfence_cli::verdict::{StackFault, Verdict, What};
 
 use crate::commands::{TIME, TIMES, link, times};
 use crate::curve::{figure, number, spark};
@@ -67,7 +67,9 @@ async fn series(site: &Site, within: &'static str) -> anyhow::Result<Option<Arc<
     }
     let since_ms = now_ms.saturating_sub(length);
     let lines = site.commands.since(since_ms).await?;
-    let series = Arc::new(Series::of(&site.lists.stack, &lines, since_ms, now_ms));
+    let slices = site.lists.stack.slices();
+    let contexts = slices.map(|(context, slice)| (slice.name, context.name)).collect();
+    let series = Arc::new(Series::of(&contexts, &lines, since_ms, now_ms));
     kept.insert(within, series.clone());
     Ok(Some(series))
 }
@@ -91,7 +93,7 @@ fn banner(verdict: &Verdict) -> Markup {
     }
 }
 
-fn of_finding(Finding { what, text, since_ms, url, step, .. }: &Finding) -> Markup {
+fn of_finding(StackFault { what, text, since_ms, url, step, .. }: &StackFault) -> Markup {
     html! {
         p {
             @if needs_a_person(*what) { strong { "Needs a person: " } }
@@ -150,8 +152,8 @@ fn tiles(site: &Site, verdict: &Verdict, series: Option<&Series>) -> Markup {
             total,
             Some(What::Slice),
             match failing {
-                0 => "no slice fails".to_owned(),
-                failing => format!("slices that fail: {failing}"),
+                0 => "all slices are well".to_owned(),
+                failing => format!("slices not well: {failing}"),
             },
         ),
         tile(
@@ -230,11 +232,11 @@ fn of_series(site: &Site, series: &Series) -> Markup {
         }
         p.note {
             "These commands took " (number(all_read)) " read and " (number(all_write)) " write units, $"
-            (format!("{:.4}", dollars_of_units(all_read, all_write))) " at " (PRICES_OF) ". As of "
+            (format!("{:.6}", dollars_of_units(all_read, all_write))) " at " (PRICES_OF) ". As of "
             (ago(series.until_ms)) ". "
             @if series.is_cut { "There were more commands; these are the first " (LINES_MAX) " that were read. " }
-            "The numbers come from the functions' lines. On AWS, CloudWatch Logs charges nothing for a look, and allows \
-             only a few requests a second; one brings at most 1 MB."
+            "The numbers come from the functions' lines. On AWS, CloudWatch Logs gives at most 1 MB of them a request, \
+             without a charge, and allows five requests a second in an account and Region."
         }
         h2 { "Last flows" }
         @if series.flows.is_empty() { p.note { "None in this time." } }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 use ringfence_cli::flow::FlowCommand;
 use ringfence_feed::{Checkpoint, Entry, Index};
-use ringfence_template::map::{Does, Map, Note};
+use ringfence_template::map::{EdgeKind, Map, Note};
 
 use crate::events::event_url;
 use crate::flow::{self, FURTHER, Found, Reach};
@@ -57,7 +57,7 @@ impl Replay {
     /// The ids of the nodes of the flow, with the views that show its events.
     pub(crate) fn ids(&self, map: &Map) -> BTreeSet<String> {
         let mut ids: BTreeSet<_> = self.commands.iter().flat_map(Self::ids_of).collect();
-        let shows = map.edges.iter().filter(|edge| edge.does == Does::Shows);
+        let shows = map.edges.iter().filter(|edge| edge.does == EdgeKind::Shows);
         let views: Vec<_> =
             shows.filter(|edge| ids.contains(&edge.from)).map(|edge| edge.to.clone()).collect();
         ids.extend(views);

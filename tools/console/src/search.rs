@@ -9,12 +9,13 @@ use ringfence_cli::readable;
 use ringfence_core::{Boundary, BoundaryId, Catalog};
 use ringfence_feed::{Checkpoint, FeedError, Index};
 use ringfence_stack::Stack;
+use ringfence_template::map::{Map, Node};
 
 use crate::events::event_url;
 use crate::flow::url_of_id;
-use crate::frame::{self, Kind, Problem, boundary_url, chip, given, slice_url, url};
+use crate::frame::{self, Problem, boundary_url, given, url};
+use crate::node::{link, page_url};
 use crate::site::Site;
-use crate::types::type_url;
 
 /// A longer text is no id.
 const BYTES_MAX: usize = 2_048;
@@ -31,13 +32,19 @@ const IDS: [(&str, &str); 2] = [("commandId", "command"), ("correlationId", "cor
 
 /// Something that the text names.
 struct Answer {
+    link: Markup,
     /// Its kind, for people.
-    what: &'static str,
-    kind: Option<Kind>,
-    text: String,
+    what: String,
     url: String,
     /// Whether the text is its whole name.
     is_exact: bool,
+}
+
+impl Answer {
+    fn exact(text: &str, what: &str, url: String) -> Self {
+        let link = html! { a href=(url) { (text) } };
+        Self { link, what: what.to_owned(), url, is_exact: true }
+    }
 }
 
 /// The result of a search in the newest events of the index.
@@ -78,13 +85,13 @@ pub(crate) async fn page(
     let main = html! {
         @if text.is_empty() {
             p {
-                "The search takes a partition, a tag, an event, a checkpoint, the id of a command, a correlation id, and the "
-                "name of a slice, a type of events, a view or a reactor, or a part of it."
+                "The search takes a partition, a tag, an event, a checkpoint, the id of a command, a correlation id, and "
+                "the name of a slice, a type of events, a view or a reactor, or a part of it."
             }
         }
         @if !text.is_empty() && answers.is_empty() { p { "Nothing has the name or the id " code { (text) } "." } }
         ul.found {
-            @for answer in answers.iter().take(ANSWERS_MAX) { li { (answer.markup()) } }
+            @for answer in answers.iter().take(ANSWERS_MAX) { li { (answer.link) " " span.note { (answer.what) } } }
         }
         @if answers.len() > ANSWERS_MAX { p.note { "These are the first " (ANSWERS_MAX) " of " (answers.len()) "." } }
         @if let Some((events, is_whole)) = looked {
@@ -106,61 +113,27 @@ fn exact(answers: &[Answer]) -> impl Iterator<Item = &Answer> {
     answers.iter().filter(|answer| answer.is_exact)
 }
 
-impl Answer {
-    fn markup(&self) -> Markup {
-        html! {
-            @match self.kind {
-                Some(kind) => { (chip(kind, &self.text, &self.url)) }
-                None => { a href=(self.url) { (self.text) } }
-            }
-            " " span.note { (self.what) }
-        }
-    }
-}
-
-/// The names of a stack that have the text in them, without regard to capital letters.
+/// The parts of a stack whose names have the text in them, without regard to capital letters.
 fn named(stack: &Stack, text: &str) -> Vec<Answer> {
     let part = text.to_lowercase();
-    let mut answers: Vec<Answer> = Vec::new();
-    let mut add = |what, kind, name: String, own: &str, url: String| {
-        let is_exact = name == text || own == text;
-        if is_exact || name.to_lowercase().contains(&part) {
-            answers.push(Answer { what, kind: Some(kind), text: name, url, is_exact });
+    let answer = |node: &Node| {
+        let is_exact = [&node.name, &node.id].iter().any(|name| *name == text);
+        if !is_exact && !node.id.to_lowercase().contains(&part) {
+            return None;
         }
+        let (url, what) = (page_url(node)?, format!("{} of {}", node.what, node.context));
+        Some(Answer { link: link(node, &url), what, url, is_exact })
     };
-    for context in &stack.contexts {
-        for slice in &context.slices {
-            let name = format!("{}/{}", context.name, slice.name);
-            let kind = if slice.scopes.is_some() { Kind::Command } else { Kind::Reaction };
-            let url = slice_url(&name);
-            add("slice", kind, name, slice.name, url);
-        }
-        for name in &context.event_types {
-            add("type of events", Kind::Event, name.to_string(), name, type_url(name));
-        }
-        for view in &context.views {
-            let url = format!("/views/{}", view.name);
-            add("view", Kind::View, view.name.to_owned(), view.name, url);
-        }
-        for reactor in &context.reactors {
-            let name = reactor.name;
-            add("reactor", Kind::Reaction, name.to_owned(), name, "/lanes".to_owned());
-        }
-    }
-    // Contexts on logs of streams may have types of the same name, and they share a page.
-    answers.dedup_by(|a, b| a.url == b.url && a.what == b.what && a.what != "reactor");
-    answers
+    Map::of(stack).nodes.iter().filter_map(answer).collect()
 }
 
 /// Places in the index and boundaries that the text names.
 async fn placed(index: &Index, stack: &Stack, text: &str) -> Result<Vec<Answer>, FeedError> {
     let mut answers = Vec::new();
-    let mut add = |what, kind, url: String| {
-        answers.push(Answer { what, kind, text: text.to_owned(), url, is_exact: true });
-    };
+    let mut add = |what: &str, url: String| answers.push(Answer::exact(text, what, url));
     if let Ok(at) = text.parse::<Checkpoint>() {
         if at > Checkpoint::START && at <= index.end().await? {
-            add("event at this checkpoint", Some(Kind::Event), event_url(at));
+            add("event at this checkpoint", event_url(at));
         }
         return Ok(answers);
     }
@@ -171,7 +144,7 @@ async fn placed(index: &Index, stack: &Stack, text: &str) -> Result<Vec<Answer>,
         && slot > 0
         && index.indexed(&partition, slot).await?.is_some()
     {
-        add("event", Some(Kind::Event), url);
+        add("event", url);
         return Ok(answers);
     }
     let partition = BoundaryId::stored(text);
@@ -186,9 +159,9 @@ async fn placed(index: &Index, stack: &Stack, text: &str) -> Result<Vec<Answer>,
         None => text.split_once(':').map(|(key, value)| (key.to_owned(), value.to_owned())),
     };
     if index.last_of(&partition).await?.is_some() {
-        add("partition", None, boundary_url(text));
+        add("partition", boundary_url(text));
     } else if let Some((key, value)) = tag.filter(|(key, _)| has_key(key)) {
-        add("tag", None, boundary_url(BoundaryId::tag(&key, &value).as_str()));
+        add("tag", boundary_url(BoundaryId::tag(&key, &value).as_str()));
     }
     Ok(answers)
 }
@@ -207,9 +180,7 @@ async fn look(index: &Index, text: &str, most: usize) -> Result<Looked, FeedErro
             let entry = readable((entry, why));
             let has = |(key, _): &&(&str, &str)| entry.event.metadata.text(key) == Some(text);
             if let Some((_, what)) = IDS.iter().find(has) {
-                let url = event_url(entry.checkpoint);
-                let (text, kind) = (text.to_owned(), Some(Kind::Event));
-                let found = Some(Answer { what, kind, text, url, is_exact: true });
+                let found = Some(Answer::exact(text, what, event_url(entry.checkpoint)));
                 return Ok(Looked { found, events, is_whole: false });
             }
         }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use ringfence_cli::commands::{CommandLine, LINES_MAX};
-use ringfence_stack::Stack;
 
 /// A curve has so many points.
 pub(crate) const PARTS: usize = 60;
@@ -46,17 +45,20 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    /// The series of lines, in the order of time, between two times.
-    pub(crate) fn of(stack: &Stack, lines: &[CommandLine], since_ms: u64, until_ms: u64) -> Self {
+    /// The series of lines, in the order of time, between two times. `contexts` has the context of each slice.
+    pub(crate) fn of(
+        contexts: &BTreeMap<&str, &'static str>,
+        lines: &[CommandLine],
+        since_ms: u64,
+        until_ms: u64,
+    ) -> Self {
         let length = until_ms.saturating_sub(since_ms).max(1);
         let minutes = length as f64 / 60_000.0 / PARTS as f64;
-        let contexts: BTreeMap<_, _> =
-            stack.slices().map(|(context, slice)| (slice.name, context.name)).collect();
         let mut series = Self {
             since_ms,
             until_ms,
             is_cut: lines.len() >= LINES_MAX,
-            events: stack.contexts.iter().map(|context| (context.name, [0.0; PARTS])).collect(),
+            events: BTreeMap::new(),
             outcomes: [[0.0; PARTS]; 3],
             conflicts: [0.0; PARTS],
             durations: [[0.0; PARTS]; 2],
@@ -68,9 +70,9 @@ impl Series {
             let part = line.at_ms().saturating_sub(since_ms) * PARTS as u64 / length;
             let part = usize::try_from(part).unwrap_or(PARTS).min(PARTS - 1);
             let events: u64 = line.events.values().sum();
-            let context = contexts.get(&*line.slice).and_then(|name| series.events.get_mut(name));
-            if let Some(of_context) = context {
-                of_context[part] += events as f64 / minutes;
+            if let Some(context) = contexts.get(&*line.slice).filter(|_| events > 0) {
+                series.events.entry(context).or_insert([0.0; PARTS])[part] +=
+                    events as f64 / minutes;
             }
             let outcome = match &*line.outcome {
                 "accepted" | "nothing-to-do" | "replay-ignored" => 0,
@@ -152,7 +154,8 @@ mod tests {
         };
         let lines =
             [line(0, "a", "accepted"), line(60, "b", "internal"), line(61, "a", "rejected")];
-        let series = Series::of(&Stack::default(), &lines, 0, 60_000);
+        let series = Series::of(&[("lend", "library")].into(), &lines, 0, 60_000);
+        assert_eq!(series.events["library"].iter().sum::<f64>(), 6.0 * PARTS as f64);
         let sums = series.outcomes.map(|parts| parts.iter().sum::<f64>());
         assert_eq!(sums, [1.0, 1.0, 1.0]);
         assert_eq!((series.conflicts[0], series.conflicts[PARTS - 1]), (1.0, 2.0));

@@ -9,12 +9,12 @@ use ringfence_core::{EventSchema, visible};
 use ringfence_feed::{FeedError, Index, KnownEntry};
 use ringfence_schemas::{LockedVersion, Shape};
 use ringfence_stack::{ContextInfo, SliceInfo, Stack};
-use ringfence_template::map::{Does, Map, Node};
+use ringfence_template::map::{EdgeKind, Map, Node};
 use serde_json::Value;
 
 use crate::events::{context, cut, event_url, one_line};
 use crate::frame::{self, Kind, Path, Problem, ago, chip, encoded, slice_url, url};
-use crate::map;
+use crate::node::{self, page_url};
 use crate::site::Site;
 
 /// The newest events of a type are looked for among so many events of the index.
@@ -45,42 +45,31 @@ impl<'a> OnMap<'a> {
     }
 
     /// The nodes at the other ends of the type's edges of these kinds, as chips.
-    fn ends(&self, does: &[Does]) -> Vec<Markup> {
+    fn ends(&self, does: &[EdgeKind]) -> Vec<Markup> {
         let edges = self.map.edges.iter().filter(|edge| does.contains(&edge.does));
         let ends = edges.filter_map(|edge| match &self.id {
             id if edge.from == *id => Some(&edge.to),
             id if edge.to == *id => Some(&edge.from),
             _ => None,
         });
-        ends.filter_map(|id| self.map.get(id)).map(map::link).collect()
+        ends.filter_map(|id| self.map.get(id)).map(link).collect()
     }
 
     /// The decisions that read it, each with the boundaries in which it does.
     fn deciders(&self, name: &str) -> Vec<Markup> {
         let edges = self.map.edges.iter();
-        let edges = edges.filter(|edge| edge.does == Does::Reads && edge.from == self.id);
+        let edges = edges.filter(|edge| edge.does == EdgeKind::Reads && edge.from == self.id);
         let decider = |node: &Node| {
             let reads = node.reads.iter().filter(|it| it.types.iter().any(|it| it == name));
             let shapes: Vec<_> = reads.map(|it| &*it.shape).collect();
-            html! { span { (map::link(node)) " by " code { (shapes.join(", ")) } } }
+            html! { span { (link(node)) " by " code { (shapes.join(", ")) } } }
         };
         edges.filter_map(|edge| self.map.get(&edge.to)).map(decider).collect()
     }
 }
 
-fn of_slice(context: &ContextInfo, slice: &SliceInfo) -> Markup {
-    let name = format!("{}/{}", context.name, slice.name);
-    let kind = if slice.scopes.is_some() { Kind::Command } else { Kind::Reaction };
-    chip(kind, &name, &slice_url(&name))
-}
-
-/// The name of a slice, with a link to its page if this build has the slice.
-pub(crate) fn slice_chip(stack: &Stack, context: &str, slice: &str) -> Markup {
-    let is_it = |(of, info): &(&ContextInfo, &SliceInfo)| of.name == context && info.name == slice;
-    match stack.slices().find(is_it) {
-        Some((context, slice)) => of_slice(context, slice),
-        None => html! { (context) "/" (slice) },
-    }
+fn link(node: &Node) -> Markup {
+    node::link(node, &page_url(node).unwrap_or_default())
 }
 
 fn chips(chips: &[Markup], none: &str) -> Markup {
@@ -103,7 +92,8 @@ fn tags(schema: &EventSchema, is_partition: bool) -> String {
 
 /// The page of all types.
 pub(crate) async fn all(State(site): State<Arc<Site>>) -> Markup {
-    const READS: [Does; 4] = [Does::Reads, Does::Reacts, Does::Sets, Does::Shows];
+    const READS: [EdgeKind; 4] =
+        [EdgeKind::Reads, EdgeKind::Reacts, EdgeKind::Sets, EdgeKind::Shows];
     let stack = &site.lists.stack;
     let map = Map::of(stack);
     let main = html! {
@@ -127,7 +117,7 @@ pub(crate) async fn all(State(site): State<Arc<Site>>) -> Markup {
                                     td.number { (schema.upcasts.version()) }
                                     td { (tags(schema, true)) }
                                     td { (tags(schema, false)) }
-                                    td { (chips(&uses.ends(&[Does::Writes]), "no slice")) }
+                                    td { (chips(&uses.ends(&[EdgeKind::Writes]), "no slice")) }
                                     td { (chips(&uses.ends(&READS), "nothing")) }
                                 }
                             }
@@ -220,10 +210,10 @@ fn one(
                 @if written < newest { ". New events are still stored as version " (written) }
                 @if schema.retired { ". No slice writes it any more" }
             }
-            dt { "Written by" } dd { (chips(&uses.ends(&[Does::Writes]), "no slice")) }
+            dt { "Written by" } dd { (chips(&uses.ends(&[EdgeKind::Writes]), "no slice")) }
             dt { "Decisions that read it" } dd { (chips(&uses.deciders(&schema.name), "none")) }
-            dt { "Reactions" } dd { (chips(&uses.ends(&[Does::Reacts, Does::Sets]), "none")) }
-            dt { "Shown in" } dd { (chips(&uses.ends(&[Does::Shows]), "no view")) }
+            dt { "Reactions" } dd { (chips(&uses.ends(&[EdgeKind::Reacts, EdgeKind::Sets]), "none")) }
+            dt { "Shown in" } dd { (chips(&uses.ends(&[EdgeKind::Shows]), "no view")) }
             dt { "On the map" } dd { a href={ "/map/" (encoded(of.name)) } { (of.name) } }
         }
         @if let Some(version) = version { (fields(version)) }
@@ -363,7 +353,8 @@ mod tests {
         let page = page.into_string();
         for text in [
             "list of object, up to 3 values or null",
-            "<code>lines[].a/b</code></th><td>string, 1 to 9 bytes, may be absent</td><td><code>&quot;&lt;x&gt;&quot;</code></td>",
+            "<code>lines[].a/b</code></th><td>string, 1 to 9 bytes, may be absent</td>",
+            "<td><code>&quot;&lt;x&gt;&quot;</code></td>",
         ] {
             assert!(page.contains(text), "{text}: {page}");
         }

@@ -39,7 +39,7 @@ pub(crate) async fn find(site: &Site) -> (Arc<Verdict>, bool) {
 
 /// The content of the link in the head of each page.
 pub(crate) async fn dot(State(site): State<Arc<Site>>) -> Markup {
-    shown(&of(&*find(&site).await.0))
+    shown(&of(&find(&site).await.0))
 }
 
 fn of(verdict: &Verdict) -> Markup {

@@ -14,5 +14,5 @@ mod tests;
 
 pub use draw::{MAP_STYLE, Note, Svg};
 pub use mermaid::{event_modeling, flowchart};
-pub use model::{Boundary, Does, Edge, Map, Node, NodeKind};
+pub use model::{Edge, EdgeKind, Map, MapBoundary, Node, NodeKind};
 pub use page::{picture, stale_map_files};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{COMMANDS_MS, Finding, REJECTED_MIN, Sources, Verdict, What, counted};
+use super::finding::{COMMANDS_MS, REJECTED_MIN, Sources, StackFault, Verdict, What, counted};
 use crate::commands::CommandLine;
 use crate::stats::Stats;
 
@@ -22,7 +22,7 @@ pub(super) async fn find(sources: &Sources<'_>, now_ms: u64) -> Verdict {
 }
 
 /// The slices with failed commands, and those that reject every command.
-fn of(lines: &[CommandLine], since_ms: u64, now_ms: u64) -> Vec<Finding> {
+fn of(lines: &[CommandLine], since_ms: u64, now_ms: u64) -> Vec<StackFault> {
     let mut first = BTreeMap::new();
     for line in lines.iter().filter(|line| line.failed()) {
         first.entry(&*line.slice).or_insert(line);
@@ -40,7 +40,7 @@ fn of(lines: &[CommandLine], since_ms: u64, now_ms: u64) -> Vec<Finding> {
             return None;
         };
         let (url, step) = ("/commands".to_owned(), "Look at the log of the slice");
-        Some(Finding { what: What::Slice, name: slice, count, since_ms, text, url, step })
+        Some(StackFault { what: What::Slice, name: slice, count, since_ms, text, url, step })
     };
     stats.slices.into_iter().filter_map(of_slice).collect()
 }

@@ -7,7 +7,7 @@ use aws_sdk_sqs::types::QueueAttributeName as Attribute;
 use futures::future::join_all;
 use ringfence_aws::ms_of_rfc3339;
 
-use super::{Finding, Sources, Verdict, What, counted};
+use super::finding::{Sources, StackFault, Verdict, What, counted};
 use crate::dead_letter::To;
 use crate::kept::{DeadLetterBox, Receive};
 use crate::stack::Named;
@@ -61,7 +61,7 @@ fn note(groups: &mut BTreeMap<String, Group>, store: &str, tried: Tried) {
 }
 
 impl Group {
-    fn finding(self, name: String) -> Finding {
+    fn finding(self, name: String) -> StackFault {
         let Self { count, since_ms, cause, can_be_redriven } = self;
         let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
         let what = counted(count, "dead letter", "dead letters");
@@ -70,7 +70,7 @@ impl Group {
             false => "Delete with a reason",
         };
         let (text, url) = (format!("{what} of {name}{cause}"), "/dead-letters".to_owned());
-        Finding { what: What::DeadLetters, name, count, since_ms, text, url, step }
+        StackFault { what: What::DeadLetters, name, count, since_ms, text, url, step }
     }
 }
 

@@ -8,7 +8,7 @@ use ringfence_reactors::ReactorTable;
 use ringfence_stack::Stack;
 use ringfence_views::{DUE_LATE_MS, DueReader, DueStanding, ViewReader};
 
-use super::{Counts, Finding, Sources, Unread, Verdict, What, counted};
+use super::finding::{Sources, StackCounts, StackFault, Unread, Verdict, What, counted};
 use crate::lanes;
 
 const UNNAMED: &str =
@@ -57,7 +57,7 @@ async fn of_views(
         let parked = registered.parked + registered.parked_events;
         if parked > 0 {
             let what = counted(parked, "row or event is", "rows and events are");
-            verdict.findings.push(Finding {
+            verdict.findings.push(StackFault {
                 what: What::View,
                 name: name.to_owned(),
                 count: parked,
@@ -71,7 +71,7 @@ async fn of_views(
         if let Some(since_ms) = late.filter(|_| registered.until.is_none()) {
             let count = unread.index.count(at, unread.end).await?;
             let what = counted(count, "event", "events");
-            verdict.findings.push(Finding {
+            verdict.findings.push(StackFault {
                 what: What::View,
                 name: name.to_owned(),
                 count,
@@ -104,7 +104,7 @@ async fn of_reactors(
         if let Some(first) = parked.iter().min_by_key(|lane| lane.at_ms) {
             let count = parked.len() as u64;
             let what = counted(count, "lane is", "lanes are");
-            verdict.findings.push(Finding {
+            verdict.findings.push(StackFault {
                 what: What::Lane,
                 name: name.to_owned(),
                 count,
@@ -117,7 +117,7 @@ async fn of_reactors(
         let Some(at) = standing.checkpoint else { continue };
         if let Some(since_ms) = unread.late(at, now_ms).await? {
             let count = unread.index.count(at, unread.end).await?;
-            verdict.findings.push(Finding {
+            verdict.findings.push(StackFault {
                 what: What::Reactor,
                 name: name.to_owned(),
                 count,
@@ -141,7 +141,7 @@ async fn of_deadlines(
     let dues: Vec<_> = stack.contexts.iter().flat_map(|context| &context.dues).collect();
     let standing = try_join_all(dues.iter().map(|due| reader.standing(due, now_ms))).await?;
     let counts = &mut verdict.counts;
-    *counts = Counts { deadlines: dues.len() as u64, ..counts.clone() };
+    *counts = StackCounts { deadlines: dues.len() as u64, ..counts.clone() };
     for (due, standing) in dues.iter().zip(standing) {
         let DueStanding { rows, earliest_ms, notes, .. } = standing;
         verdict.counts.due += rows as u64;
@@ -150,7 +150,7 @@ async fn of_deadlines(
             continue;
         };
         let why = notes.first().map(|(_, note)| format!(": {}", note.why)).unwrap_or_default();
-        verdict.findings.push(Finding {
+        verdict.findings.push(StackFault {
             what: What::Deadline,
             name: due.name.to_owned(),
             count: rows as u64,

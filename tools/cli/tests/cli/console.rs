@@ -85,7 +85,7 @@ impl Console {
 }
 
 /// The checkpoints of the events on a page, in order.
-fn listed(page: &str) -> Vec<u64> {
+pub(crate) fn listed(page: &str) -> Vec<u64> {
     let links = page.split("href=\"/events/").skip(1);
     links.filter_map(|rest| rest.split('"').next()?.parse().ok()).collect()
 }
@@ -104,7 +104,7 @@ fn link_of_icon(page: &str) -> String {
     rest.split('"').next().unwrap().to_owned()
 }
 
-async fn with_demands(count: usize) -> World {
+pub(crate) async fn with_demands(count: usize) -> World {
     let world = World::start().await;
     for n in 1..=count {
         world.indexed_demand(&format!("p{}", n % 2), &format!("o{n}")).await;
@@ -257,7 +257,7 @@ async fn a_payload_of_html_is_text_and_a_large_one_is_cut() {
     assert_eq!(whole["description"], *large);
 }
 
-fn metadata(command: &str, cause: &str) -> Metadata {
+pub(crate) fn metadata(command: &str, cause: &str) -> Metadata {
     let mut metadata = Metadata::default();
     for (key, value) in [("commandId", command), ("correlationId", "c1"), ("causationId", cause)] {
         metadata.insert(key, value).unwrap();
@@ -266,7 +266,7 @@ fn metadata(command: &str, cause: &str) -> Metadata {
 }
 
 /// A command from outside, and the command that its event led to, with another event between them.
-async fn with_flow() -> (World, SequencedEvent) {
+pub(crate) async fn with_flow() -> (World, SequencedEvent) {
     let world = World::start().await;
     let root = world.append_with(demand("p1", "o1"), metadata("c1", "c1")).await.remove(0);
     world.index(&[&root.partition]).await;
@@ -315,83 +315,6 @@ async fn the_flow_of_an_event_is_on_one_axis_from_any_of_its_events() {
     );
     let (status, page) = console.refused("/events/3?further=1").await;
     assert!(status == 400 && page.contains("further: write true, or leave it out."), "{page}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_page_of_a_busy_index_reads_few_bodies_and_says_what_more_would_cost() {
-    let world = World::start().await;
-    let mut metadata = metadata("c1", "c1");
-    metadata.insert("correlationId", "busy").unwrap();
-    world.append_with(demand("p1", "o1"), metadata).await;
-    for _ in 0..9 {
-        world.append((0..45).flat_map(|n| demand("p1", &format!("o{n}"))).collect()).await;
-    }
-    world.index(&[&ringfence_core::BoundaryId::stored("productId:p1")]).await;
-    let console = Console::start(&world, &[]).await;
-    for (path, units) in
-        [("/events/1", "14"), ("/search?q=nowhere", "12.5"), ("/types/ProductDemandRecorded", "11")]
-    {
-        let page = console.page(path).await;
-        assert!(page.contains(&format!(" and {units} read units")), "{path}: {page}");
-    }
-    let page = console.page("/events/1").await;
-    let further = link(&page, "Look further").unwrap();
-    assert_eq!(further, "/events/1?further=true");
-    assert!(!console.page(&further).await.contains("Look further"));
-    let page = console.page("/search?q=busy").await;
-    assert!(page.contains("in the newest 25 events"), "{page}");
-    let further = console.get(&link(&page, "Look in 10000").unwrap()).await;
-    assert_eq!(further.headers()[LOCATION], "/events/1");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_search_takes_every_id_and_name_and_says_where_it_looked() {
-    let (world, _) = with_flow().await;
-    let console = Console::start(&world, &[]).await;
-    for (q, page) in [
-        ("productId%3Ap1", "/boundary?id=productId%3Ap1"),
-        ("orderId%3Ao%2F1", "/boundary?id=orderId%3Ao%252F1"),
-        ("productId%3Ap1%2F1", "/events/productId%3Ap1/1"),
-        ("3", "/events/3"),
-        ("r%2F1", "/events/3"),
-        ("c1", "/events/3"),
-        ("ProductDemandRecorded", "/types/ProductDemandRecorded"),
-        ("+pack-parcel+", "/slices/catalog/pack-parcel"),
-        ("catalog%2Fpack-parcel", "/slices/catalog/pack-parcel"),
-    ] {
-        let found = console.get(&format!("/search?q={q}")).await;
-        let to = found.headers().get(LOCATION);
-        assert_eq!(to.and_then(|to| to.to_str().ok()), Some(page), "{q}");
-    }
-    let page = console.page("/search?q=PRODUCTA").await;
-    assert_eq!(link(&page, "ProductAdded").as_deref(), Some("/types/ProductAdded"), "{page}");
-    let page = console.page("/search?q=%3Cb%3E%E2%80%AE").await;
-    assert!(page.contains(r"<code>&lt;b&gt;\u202e</code>"), "{page}");
-    assert!(page.contains("in the newest 3 events of the index, which are all."), "{page}");
-    assert!(console.page("/search?q=").await.contains("The search takes a partition"));
-    let (status, page) = console.refused(&format!("/search?q={}", "a".repeat(3_000))).await;
-    assert!(status == 400 && page.contains("q: an id or a name has at most 2048 bytes"), "{page}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_type_has_a_page_with_its_fields_users_and_newest_events() {
-    let world = with_demands(3).await;
-    let console = Console::start(&world, &[]).await;
-    let all = console.page("/types").await;
-    let url = link(&all, "<span class=\"hidden\">event </span>ProductDemandRecorded").unwrap();
-    assert_eq!(url, "/types/ProductDemandRecorded");
-    let page = console.page(&url).await;
-    for text in
-        ["<dt>Partition</dt><dd><code>productId</code>", "newest 3 events", "and 2.5 read units"]
-    {
-        assert!(page.contains(text), "{text}: {page}");
-    }
-    let (_, newest) = page.split_once("Newest events").unwrap();
-    assert_eq!(listed(newest), [3, 2, 1]);
-    let page = console.page("/types/ParcelPacked").await;
-    assert!(page.contains("<code>orderId</code></th><td>string, 1 to"), "{page}");
-    let (status, page) = console.refused("/types/Nothing").await;
-    assert_eq!((status, link(&page, "All types").as_deref()), (404, Some("/types")), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

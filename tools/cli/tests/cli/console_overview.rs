@@ -10,6 +10,7 @@ use crate::console::{Console, link};
 use crate::world::{BUCKET, QUEUE, World};
 
 const REDRIVE: &str = "/dead-letters/queues/Automations/redrive";
+const DELETE: &str = "/dead-letters/queues/Automations/delete";
 
 /// The flags that name the queue and the bucket.
 fn flags(world: &World) -> [String; 4] {
@@ -122,16 +123,25 @@ async fn dead_letters_are_shown_with_their_causes_and_a_look_hides_them_from_nob
     for _ in 0..2 {
         let page = console.page("/dead-letters").await;
         assert!(page.contains("&lt;i&gt;the bus&lt;/i&gt; refuses it"), "{page}");
-        assert!(page.contains("It stays: the message is not JSON"), "{page}");
-        assert!(page.contains("It stays: the object has no payload"), "{page}");
+        assert!(page.contains("<h3>the message is not JSON"), "{page}");
+        assert!(page.contains("<h3>the object has no payload"), "{page}");
+        assert!(
+            page.contains("A redrive sends the events of a stream record to the bus."),
+            "{page}"
+        );
         assert!(!page.contains("It does not say why"), "each says it: {page}");
         assert!(page.len() < 10_000 && !page.contains("<script>x"), "{page}");
-        assert!(!page.contains("Redrive"), "it only reads: {page}");
+        assert!(
+            !page.contains("<form method=\"post\"") && !page.contains("Delete"),
+            "it only reads: {page}"
+        );
         let whole = console.get(&link(&page, &names(&world)[1]).unwrap()).await;
         assert_eq!(whole.headers()["content-type"], "text/plain; charset=utf-8");
         assert_eq!(whole.text().await.unwrap(), long);
     }
-    assert_eq!(console.post(REDRIVE, &[]).await.status(), 403);
+    for path in [REDRIVE, DELETE] {
+        assert_eq!(console.post(path, &[]).await.status(), 403);
+    }
     assert_eq!(names(&world).len(), 2);
     for (path, status, why) in [
         (
@@ -174,17 +184,43 @@ async fn one_dead_letter_is_redriven_and_then_all() {
     let mut world = with_dead_letters(&["o1", "o2", "o3"]).await;
     world.queues.send(QUEUE, "hello".to_owned()).unwrap();
     let console = console(&world, &["--write"]).await;
-    assert!(console.page("/dead-letters").await.contains("Redrive all of Automations"));
+    let page = console.page("/dead-letters").await;
+    assert!(page.contains("Redrive all of Automations"), "{page}");
+    let cause = "&lt;i&gt;the bus&lt;/i&gt; refuses it";
+    assert_eq!(
+        page.matches(&format!("<h3>{cause}</h3>")).count(),
+        1,
+        "a cause is said once: {page}"
+    );
+    assert!(page.contains("3 dead letters, last <time"), "{page}");
     let second = names(&world)[1].clone();
     let page = console.carried_out(REDRIVE, &[("name", &second)]).await;
     assert!(page.contains("1 done, 0 left.") && page.contains(&second), "{page}");
     assert_eq!((names(&world).len(), world.on_the_bus().len()), (3, 1));
     let page = console.carried_out(REDRIVE, &[("name", &second)]).await;
-    assert!(page.contains("It failed: ") && page.contains("is not there"), "{page}");
+    assert!(page.contains("0 done, 0 left.") && page.contains("is not there"), "{page}");
 
-    let page = console.carried_out(REDRIVE, &[]).await;
+    let page = console.carried_out(REDRIVE, &[("all", "yes")]).await;
     assert!(page.contains("2 done, 1 left.") && page.contains("It stays: "), "{page}");
     assert_eq!((names(&world).len(), world.on_the_bus().len()), (1, 2));
+
+    let last = names(&world)[0].clone();
+    assert!(page.contains("Delete the chosen dead letters of "), "red can end: {page}");
+    let (long, many) = ("x".repeat(1_025), [("name", "x"); 11]);
+    for (path, fields, error) in [
+        (DELETE, &[("name", &*last)][..], "why: say in 1 to 1024 bytes"),
+        (DELETE, &[("name", &last), ("why", &long)], "why: say in 1 to 1024 bytes"),
+        (DELETE, &[("why", "a test")], "name: choose 1 to 10 dead letters"),
+        (REDRIVE, &many, "name: choose 1 to 10 dead letters"),
+    ] {
+        let refused = console.post(path, fields).await;
+        assert_eq!(refused.status(), 400);
+        assert!(refused.text().await.unwrap().contains(error), "{error}");
+    }
+    assert_eq!(names(&world).len(), 1);
+    let page = console.carried_out(DELETE, &[("name", &last), ("why", "a <b>test")]).await;
+    assert!(page.contains("1 deleted: a &lt;b&gt;test") && page.contains(&last), "{page}");
+    assert!(names(&world).is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -201,7 +237,8 @@ async fn failed_batches_go_to_the_destination_of_their_function() {
     let refused = console.post("/dead-letters/buckets/ProjectViews/redrive", &[]).await;
     assert_eq!(refused.status(), 400);
     assert!(refused.text().await.unwrap().contains("need no redrive: delete them."));
-    let page = console.carried_out("/dead-letters/buckets/PublishEvents/redrive", &[]).await;
+    let all = [("all", "yes")];
+    let page = console.carried_out("/dead-letters/buckets/PublishEvents/redrive", &all).await;
     assert!(page.contains("1 done, 0 left."), "{page}");
     assert_eq!(world.on_the_bus().len(), 1);
     assert!(world.buckets.list(BUCKET).unwrap().is_empty());
@@ -257,7 +294,7 @@ async fn commands_and_conflicts_of_a_time_are_shown() {
     let overview = console.page("/?within=15m").await;
     for part in [
         "Numbers of Events by context",
-        "These commands took 4.5 read and 24 write units, $0.0000 at list prices",
+        "These commands took 4.5 read and 24 write units, $0.000016 at list prices",
         "href=\"/search?q=walk%2D1\">walk-1</a><span class=\"note\"> commands: 3, events: 6, rejected</span>",
     ] {
         assert!(overview.contains(part), "{part}: {overview}");

@@ -103,6 +103,7 @@ fn wrong_flags_are_named() {
         ("redrive --queue automations", "give the URL of a queue, or its name with --stack"),
         ("redrive --queue http://q --bucket b --to bus", "cannot be used with"),
         ("redrive --queue http://q --to bus", "cannot be used with"),
+        ("redrive --queue http://q --delete x", "--why <WHY>"),
     ] {
         let said = refused(arguments);
         assert!(said.starts_with("error: ") && said.contains(expected), "{arguments}: {said}");

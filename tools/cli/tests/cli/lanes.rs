@@ -49,6 +49,26 @@ async fn parked_lanes_are_shown_retried_and_skipped_and_a_reactor_is_sent_back()
         (&json!(DESK), &json!(null))
     );
 
+    let (status, verdict) = world.json(&["status"]);
+    let found = &verdict["findings"][0];
+    assert_eq!((status, &found["what"], &found["count"]), (1, &json!("lane"), &json!(2)));
+    assert!(found["text"].as_str().unwrap().starts_with("2 lanes are parked in ask-supplier: "));
+
+    let console = Console::start(&world, &["--write"]).await;
+    let page = console.page("/lanes").await;
+    for shown in [
+        "2 lanes are parked",
+        "aria-label=\"Retry lane productId:desk of ask-supplier\"",
+        "href=\"/events/productId%3Adesk/1\">productId:desk/1</a>",
+    ] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    let skip = "/lanes/ask-supplier/skip?lane=productId%3Adesk&event=productId%3Adesk%2F1";
+    assert!(page.contains(&skip.replace('&', "&amp;")), "{page}");
+    let asks = console.page(skip).await;
+    assert!(asks.contains("Skip the event productId:desk/1</button>"), "{asks}");
+    assert!(asks.contains(" and 1 read units"), "{asks}");
+
     let replay = ["replay", "reactor", REACTOR, "--from", "start"];
     let why = ["--why", "it is in the store"];
     for (arguments, error) in [
@@ -70,22 +90,23 @@ async fn parked_lanes_are_shown_retried_and_skipped_and_a_reactor_is_sent_back()
         assert!(said.contains(error), "{arguments:?}: {said}");
     }
     let nothing = (0, String::new());
-    let skip = [&["parked", "skip-lane", REACTOR, "productId:lamp/1"], &why[..]].concat();
-    assert_eq!(world.run(&skip), nothing);
+    let skip_lane = [&["parked", "skip-lane", REACTOR, "productId:lamp/1"], &why[..]].concat();
+    assert_eq!(world.run(&skip_lane), nothing);
     // Its retry is already requested.
     assert_eq!(world.run(&["parked", "retry-lane", REACTOR, "--all"]), nothing);
     let asked = ["a person has asked to retry it", "a person has asked to skip the event"];
     assert_eq!(world.run(&["parked", "lanes"]), shown(asked));
+    assert_eq!(world.json(&["status"]).0, 0, "a person has decided");
     assert_eq!(run(&world, false).await, 2, "the first event of the lamp is skipped");
     assert_eq!(world.run(&["parked", "lanes"]), (0, "0 parked, 0 waiting\n".to_owned()));
     // A person has an old page of the console.
-    let console = Console::start(&world, &["--write"]).await;
+    assert_eq!(console.refused(skip).await.0, 404, "the lane has moved on");
     let fields = [("lane", DESK), ("event", "productId:desk/1"), ("ask", "retry")];
     let moved = console.post(&format!("/lanes/{REACTOR}"), &fields).await;
     assert_eq!(moved.status(), 409);
     let page = moved.text().await.unwrap();
     assert!(page.contains("lane productId:desk has moved on"), "{page}");
-    assert!(page.contains("aria-current=\"page\"") && page.contains("No lane waits."), "{page}");
+    assert!(page.contains("aria-current=\"page\"") && page.contains("no lane is parked"), "{page}");
 
     assert_eq!(world.run(&replay), nothing);
     assert_eq!(run(&world, false).await, 0, "everything is done");

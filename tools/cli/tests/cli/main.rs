@@ -4,7 +4,9 @@
 
 mod builds;
 mod console;
+mod console_map;
 mod console_overview;
+mod console_search;
 mod console_slices;
 mod console_views;
 mod data;

@@ -92,8 +92,15 @@ async fn messages_that_succeed_are_deleted_and_the_others_stay() {
         "{printed}"
     );
 
-    let left: Vec<_> = world.queues.messages()[QUEUE].iter().map(|m| m.body.clone()).collect();
+    let messages = world.queues.messages();
+    let left: Vec<_> = messages[QUEUE].iter().map(|m| m.body.clone()).collect();
     assert_eq!(left, [2, 6, 7].map(|n: usize| dead_letters[n].to_string()));
+    let delete = ["redrive", "--queue", &url, "--delete"];
+    let nothing = world.error(&[&delete[..], &["x", "--why", "a test"]].concat());
+    assert!(nothing.contains("there is no dead letter x: --dry-run shows the names"), "{nothing}");
+    let hello = [&*messages[QUEUE][1].message_id, "--why", "a test"];
+    assert_eq!(world.run(&[&delete[..], &hello].concat()), (0, String::new()));
+    assert_eq!(world.queues.messages()[QUEUE].len(), 2);
     let commands = &world.queues.messages()[COMMANDS];
     for (message, expected) in commands.iter().zip([queued("c-1"), queued("c-2")]) {
         assert_eq!(serde_json::from_str::<Value>(&message.body).unwrap(), expected);

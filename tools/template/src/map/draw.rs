@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, PreEscaped, html};
 
 use super::lay_out::{Rect, lay_out, text_width};
-use super::model::{Boundary, Does, Edge, Map, Node, NodeKind};
+use super::model::{Edge, EdgeKind, Map, MapBoundary, Node, NodeKind};
 
 /// The style of every picture, for a page with the console's colours.
 pub const MAP_STYLE: &str = include_str!("map.css");
@@ -79,7 +79,7 @@ impl Svg<'_> {
     }
 
     fn lane(&self, context: &str, lane: Rect, place: usize, width: i32) -> Markup {
-        let class = if place % 2 == 0 { "lane" } else { "lane other" };
+        let class = if place.is_multiple_of(2) { "lane" } else { "lane other" };
         html! {
             @if !context.is_empty() {
                 rect class=(class) y=(lane.y) width=(width) height=(lane.height) {}
@@ -101,7 +101,7 @@ impl Svg<'_> {
         // Ten times the events are one step wider, at most five steps.
         let wide = rate.checked_ilog10().map_or(0, |tens| tens + 1).min(5);
         let class = match edge.does {
-            Does::Reads => "line read".to_owned(),
+            EdgeKind::Reads => "line read".to_owned(),
             _ => format!("line wide-{wide}"),
         };
         let head = format!("M{} {}l-7 -4v8z", end_x, end_y);
@@ -150,7 +150,7 @@ impl Svg<'_> {
         html! {
             @match (self.url)(node) {
                 Some(url) => {
-                    a class=(class) href=(url) aria-label=(words(node)) data-id=(node.id) data-reads=[reads] {
+                    a class=(class) href=(url) data-id=(node.id) data-reads=[reads] {
                         (content)
                     }
                 }
@@ -177,6 +177,11 @@ impl Svg<'_> {
             items = item;
             x += 40 + text_width(word);
         }
+        if self.map.edges.iter().any(|edge| edge.does == EdgeKind::Reads) {
+            let word = "dashed: a decision reads it";
+            items = html! { (items) text.what x=(x) y=(y + 23) { (word) } };
+            x += 24 + text_width(word);
+        }
         (items, x)
     }
 }
@@ -188,7 +193,7 @@ fn words(node: &Node) -> String {
         words.push_str(&format!(". {}", node.about.trim_end_matches('.')));
     }
     let boundary =
-        |boundary: &Boundary| format!("{} ({})", boundary.shape, boundary.types.join(", "));
+        |boundary: &MapBoundary| format!("{} ({})", boundary.shape, boundary.types.join(", "));
     if !node.reads.is_empty() {
         let reads: Vec<_> = node.reads.iter().map(boundary).collect();
         words.push_str(&format!(". Its decision reads {}", reads.join("; ")));

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use heck::ToUpperCamelCase;
 
-use super::model::{Does, Edge, Map, Node, NodeKind};
+use super::model::{Edge, EdgeKind, Map, Node, NodeKind};
 
 /// The kinds of nodes with their colours in a flowchart, which are readable on light and dark pages.
 const CLASSES: [(NodeKind, &str); 4] = [
@@ -28,7 +28,7 @@ pub fn event_modeling(map: &Map, context: &str) -> String {
         map.nodes.iter().filter(is_own)
     };
     for slice in own(&[NodeKind::Command, NodeKind::Reaction]) {
-        let causes = frames.ends(slice, &[Does::Reacts, Does::Sets]);
+        let causes = frames.ends(slice, &[EdgeKind::Reacts, EdgeKind::Sets]);
         frames.text.push('\n');
         for cause in &causes {
             frames.frame("rf", "evt", cause, &[]);
@@ -50,7 +50,7 @@ pub fn event_modeling(map: &Map, context: &str) -> String {
     }
     for view in own(&[NodeKind::View]) {
         frames.text.push('\n');
-        let shown = frames.ends(view, &[Does::Shows]);
+        let shown = frames.ends(view, &[EdgeKind::Shows]);
         let mut sources = Vec::new();
         for event in shown {
             let known = written.get(&*event.id).copied();
@@ -79,7 +79,7 @@ impl<'a> Frames<'a> {
     }
 
     /// The events from which such edges lead to a node.
-    fn ends(&self, node: &Node, does: &[Does]) -> Vec<&'a Node> {
+    fn ends(&self, node: &Node, does: &[EdgeKind]) -> Vec<&'a Node> {
         let lead = self.map.edges.iter();
         let lead = lead.filter(|edge| edge.to == node.id && does.contains(&edge.does));
         lead.filter_map(|edge| self.map.get(&edge.from)).collect()
@@ -99,7 +99,7 @@ pub fn flowchart(map: &Map) -> String {
         }
         let _ = writeln!(text, "  end");
     }
-    for Edge { from, to, .. } in map.edges.iter().filter(|edge| edge.does != Does::Reads) {
+    for Edge { from, to, .. } in map.edges.iter().filter(|edge| edge.does != EdgeKind::Reads) {
         let _ = writeln!(text, "  n{} --> n{}", numbers[&**from], numbers[&**to]);
     }
     for (kind, style) in CLASSES {

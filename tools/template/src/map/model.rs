@@ -38,7 +38,7 @@ pub struct Node {
     pub about: String,
     /// The boundaries that the decision of a slice reads.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub reads: Vec<Boundary>,
+    pub reads: Vec<MapBoundary>,
 }
 
 /// The kind of a node.
@@ -59,7 +59,7 @@ pub enum NodeKind {
 
 /// A kind of boundaries that a decision reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Boundary {
+pub struct MapBoundary {
     /// Its shape, such as `orderId:…`.
     pub shape: String,
     /// The types of the events that the decision reads there.
@@ -74,13 +74,13 @@ pub struct Edge {
     /// The id of the second node.
     pub to: String,
     /// What leads from one to the other.
-    pub does: Does,
+    pub does: EdgeKind,
 }
 
 /// What an edge means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Does {
+pub enum EdgeKind {
     /// The slice writes the event.
     Writes,
     /// The slice or the reactor reacts to the event.
@@ -93,7 +93,7 @@ pub enum Does {
     Reads,
 }
 
-impl Does {
+impl EdgeKind {
     /// The edge in words, between the names of its nodes.
     #[must_use]
     pub fn words(self) -> &'static str {
@@ -161,7 +161,7 @@ impl Map {
                 let id = format!("{}/reactor:{}", context.name, reactor.name);
                 for name in reactor.reads {
                     let owners = stack.contexts.iter().filter(|of| declares(stack, of, name));
-                    owners.for_each(|of| map.edge(event_id(of.name, name), &id, Does::Reacts));
+                    owners.for_each(|of| map.edge(event_id(of.name, name), &id, EdgeKind::Reacts));
                 }
                 map.node(id, NodeKind::Reaction, REACTOR, context.name, reactor.name);
             }
@@ -181,30 +181,31 @@ impl Map {
     /// The nodes that lead to this one.
     #[must_use]
     pub fn before(&self, id: &str) -> Vec<&Node> {
-        let edges = self.edges.iter().filter(|edge| edge.to == id && edge.does != Does::Reads);
+        let edges = self.edges.iter().filter(|edge| edge.to == id && edge.does != EdgeKind::Reads);
         edges.filter_map(|edge| self.get(&edge.from)).collect()
     }
 
     /// The nodes that this one leads to.
     #[must_use]
     pub fn after(&self, id: &str) -> Vec<&Node> {
-        let edges = self.edges.iter().filter(|edge| edge.from == id && edge.does != Does::Reads);
+        let edges =
+            self.edges.iter().filter(|edge| edge.from == id && edge.does != EdgeKind::Reads);
         edges.filter_map(|edge| self.get(&edge.to)).collect()
     }
 
     fn slice(&mut self, stack: &Stack, context: &ContextInfo, slice: &SliceInfo) {
         let id = format!("{}/{}", context.name, slice.name);
         for name in &slice.writes {
-            self.edge(id.clone(), &event_id(context.name, name), Does::Writes);
+            self.edge(id.clone(), &event_id(context.name, name), EdgeKind::Writes);
         }
         for cause in slice.reacts_to {
-            self.edge(event_id(cause.context, cause.event_type), &id, Does::Reacts);
+            self.edge(event_id(cause.context, cause.event_type), &id, EdgeKind::Reacts);
         }
         let due = context.dues.iter().find(|due| due.name == slice.name);
         if let Some(due) = due {
-            self.folds(stack, due, &id, Does::Sets);
+            self.folds(stack, due, &id, EdgeKind::Sets);
         }
-        let reads = (slice.depends_on)().into_iter().map(|(shape, dependence)| Boundary {
+        let reads = (slice.depends_on)().into_iter().map(|(shape, dependence)| MapBoundary {
             shape: shape.to_string(),
             types: dependence.types.into_iter().collect(),
         });
@@ -214,7 +215,7 @@ impl Map {
             let own = Some(context).filter(|context| declares(stack, context, name));
             let owner = own.map(|context| context.name).or_else(|| stack.catalog.context(name));
             if let Some(owner) = owner {
-                self.edge(event_id(owner, name), &id, Does::Reads);
+                self.edge(event_id(owner, name), &id, EdgeKind::Reads);
             }
         }
         let is_command = slice.scopes.is_some();
@@ -245,12 +246,12 @@ impl Map {
 
     fn view(&mut self, stack: &Stack, context: &ContextInfo, view: &Definition) {
         let id = format!("{}/view:{}", context.name, view.name);
-        self.folds(stack, view, &id, Does::Shows);
+        self.folds(stack, view, &id, EdgeKind::Shows);
         self.node(id, NodeKind::View, "view", context.name, view.name);
     }
 
     /// Adds an edge from each type of events that a view or a due reads.
-    fn folds(&mut self, stack: &Stack, definition: &Definition, id: &str, does: Does) {
+    fn folds(&mut self, stack: &Stack, definition: &Definition, id: &str, does: EdgeKind) {
         for name in definition.types {
             for of in read_by(stack, definition, name) {
                 self.edge(event_id(of, name), id, does);
@@ -275,7 +276,7 @@ impl Map {
         self.nodes.push(Node { id, kind, what, context, name, about, reads });
     }
 
-    fn edge(&mut self, from: String, to: &str, does: Does) {
+    fn edge(&mut self, from: String, to: &str, does: EdgeKind) {
         let edge = Edge { from, to: to.to_owned(), does };
         if !self.edges.contains(&edge) {
             self.edges.push(edge);

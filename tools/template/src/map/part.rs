@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::model::{Does, Edge, Map, Node, NodeKind};
+use super::model::{Edge, EdgeKind, Map, Node, NodeKind};
 
 impl Map {
     /// The contexts, each with the number of its parts, and what leads from one to another.
@@ -13,13 +13,19 @@ impl Map {
                 let is_it = |node: &&Node| node.context == *context && node.kind == kind;
                 self.nodes.iter().filter(is_it).count()
             };
-            let slices = of(NodeKind::Command) + of(NodeKind::Reaction);
-            let (events, views) = (of(NodeKind::Event), of(NodeKind::View));
-            let views = if views > 0 { format!(", {views} views") } else { String::new() };
+            let own = self.nodes.iter().filter(|node| node.context == *context);
+            let slices = own.filter(|node| node.is_slice()).count();
+            let counts =
+                [(slices, "slice"), (of(NodeKind::Event), "event"), (of(NodeKind::View), "view")];
+            let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+            let counted = counts.map(|(count, what)| match count {
+                1 => format!("1 {what}"),
+                _ => format!("{count} {what}s"),
+            });
             Node {
                 id: context.clone(),
                 kind: NodeKind::Context,
-                what: format!("{slices} slices, {events} events{views}"),
+                what: counted.collect::<Vec<_>>().join(", "),
                 context: String::new(),
                 name: context.clone(),
                 about: String::new(),
@@ -31,7 +37,7 @@ impl Map {
             let does = edges.entry((from, to)).or_insert(edge.does);
             *does = edge.does.min(*does);
         }
-        let edge = |((from, to), does): ((&str, &str), Does)| {
+        let edge = |((from, to), does): ((&str, &str), EdgeKind)| {
             let [from, to] = [from, to].map(str::to_owned);
             Edge { from, to, does }
         };
@@ -60,11 +66,11 @@ impl Map {
         let own: BTreeSet<_> = own.map(|node| &*node.id).collect();
         let mut ids = own.clone();
         for Edge { from, to, does } in &self.edges {
-            if *does != Does::Reads && (own.contains(&**from) || own.contains(&**to)) {
+            if *does != EdgeKind::Reads && (own.contains(&**from) || own.contains(&**to)) {
                 ids.extend([&**from, &**to]);
             }
         }
-        (!own.is_empty()).then(|| self.with(&ids, |edge| edge.does != Does::Reads))
+        (!own.is_empty()).then(|| self.with(&ids, |edge| edge.does != EdgeKind::Reads))
     }
 
     /// A slice with its neighbours: what leads to it, what it writes and reads, and what its events lead to. `None` if
@@ -73,7 +79,7 @@ impl Map {
     pub fn of_slice(&self, slice: &str) -> Option<Self> {
         self.get(slice).filter(|node| node.is_slice())?;
         let near = |ids: &BTreeSet<&str>, is_back: bool| {
-            let lead = self.edges.iter().filter(|edge| edge.does != Does::Reads);
+            let lead = self.edges.iter().filter(|edge| edge.does != EdgeKind::Reads);
             let ends = lead.map(|Edge { from, to, .. }| match is_back {
                 true => (&**to, &**from),
                 false => (&**from, &**to),
@@ -87,16 +93,17 @@ impl Map {
             let second: BTreeSet<&str> = near(&first, is_back);
             ids.extend(first.into_iter().chain(second));
         }
-        let read = self.edges.iter().filter(|edge| edge.does == Does::Reads && edge.to == slice);
+        let read =
+            self.edges.iter().filter(|edge| edge.does == EdgeKind::Reads && edge.to == slice);
         ids.extend(read.map(|edge| &*edge.from));
-        Some(self.with(&ids, |edge| edge.does != Does::Reads || edge.to == slice))
+        Some(self.with(&ids, |edge| edge.does != EdgeKind::Reads || edge.to == slice))
     }
 
     /// The map without the events that decisions read, which are in [`Node::reads`] too.
     #[must_use]
     pub fn without_reads(&self) -> Self {
         let ids = self.nodes.iter().map(|node| &*node.id).collect();
-        self.with(&ids, |edge| edge.does != Does::Reads)
+        self.with(&ids, |edge| edge.does != EdgeKind::Reads)
     }
 
     /// The nodes with these ids.

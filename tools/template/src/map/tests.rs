@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::lay_out::{Layout, Rect, lay_out};
-use super::model::{Does, Edge, Map, Node, NodeKind};
+use super::model::{Edge, EdgeKind, Map, Node, NodeKind};
 use super::{event_modeling, flowchart, picture};
 
 /// A generator of pseudorandom numbers.
@@ -33,7 +33,7 @@ fn node(place: usize, kind: NodeKind, context: usize) -> Node {
 fn map(contexts: usize, nodes: Vec<Node>, edges: &BTreeSet<(usize, usize)>) -> Map {
     let edge = |(from, to): &(usize, usize)| {
         let [from, to] = [from, to].map(|place| nodes[*place].id.clone());
-        Edge { from, to, does: Does::Reacts }
+        Edge { from, to, does: EdgeKind::Reacts }
     };
     let contexts = (0..contexts).map(|context| format!("c{context}")).collect();
     Map { contexts, edges: edges.iter().map(edge).collect(), nodes }

@@ -27,6 +27,7 @@ fn has_row(text: &str) -> String {
 pub(crate) async fn a_new_event_appears_by_itself(browser: &Browser, site: &Site) {
     browser.open(site.api()).await;
     assert_eq!(browser.text("h1").await, "Overview", "the root of the API leads to the console");
+    browser.until("document.querySelector('.verdict').innerText === 'All is well'").await;
     browser.follow("Events").await;
     browser.find("form.filter").await;
     site.define_course("warm").await;

@@ -1,4 +1,4 @@
-//! The command line of `ringfence status`.
+//! `ringfence status`: whether all is well with a stack, and what is not.
 
 use std::process::ExitCode;
 
@@ -8,13 +8,13 @@ use ringfence_aws::{Clock, client_of};
 use ringfence_reactors::ReactorTable;
 use ringfence_views::{DueReader, ViewReader};
 
-use super::{Sources, Verdict};
 use crate::Lists;
 use crate::commands::CommandLines;
 use crate::machine::sdk_config;
 use crate::out::Output;
 use crate::stack::{Named, name};
 use crate::tables::{FeedTables, ViewTable};
+use crate::verdict::{Sources, Verdict};
 
 #[derive(Args)]
 #[command(after_help = "\

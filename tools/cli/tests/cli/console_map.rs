@@ -1,0 +1,41 @@
+//! The console's map, and `ringfence map`.
+
+use serde_json::Value;
+
+use crate::console::{Console, link};
+use crate::world::World;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_map_leads_from_the_stack_to_a_context_to_a_slice_and_replays_a_flow() {
+    let world = World::start().await;
+    world.indexed_demand("p1", "o1").await;
+    let console = Console::start(&world, &[]).await;
+    let page = console.page("/map").await;
+    assert!(page.contains(r#"<a class="node context" href="/map/catalog""#), "{page}");
+    assert!(page.contains(r#"href="/map/carts/check-out""#), "{page}");
+    assert!(page.contains("No flag names the log, so the traffic is not known."), "{page}");
+    let page = console.page("/map/catalog").await;
+    assert!(page.contains(r#"href="/views/product-demand""#), "{page}");
+    let page = console.page("/map/catalog/pack-parcel").await;
+    assert!(page.contains(r#"href="/slices/catalog/pack-parcel""#), "{page}");
+    assert!(page.contains("Its decision reads ") && page.contains("ParcelPacked"), "{page}");
+
+    let page = console.page("/map?event=1").await;
+    assert!(page.contains("Step 1 of 1") && page.contains(" now\""), "{page}");
+    assert_eq!(link(&page, "The event").as_deref(), Some("/events/1"));
+    for (path, status, why) in [
+        ("/map?event=first", 400, "event: write the checkpoint of an event, a number."),
+        ("/map?event=1&step=last", 400, "step: write a number from 1."),
+        ("/map?event=7", 404, "The index has no event at 7."),
+        ("/map/%3Cb%3E", 404, "The stack has no context &lt;b&gt;."),
+        ("/map/catalog/view:product-demand", 404, "No context has the slice"),
+    ] {
+        let (refused, page) = console.refused(path).await;
+        assert!(refused == status && page.contains(why), "{path}: {refused} {page}");
+    }
+
+    let (status, map) = world.json(&["map", "--slice", "catalog/pack-parcel"]);
+    assert_eq!(status, 0);
+    let edge = |edge: &Value| edge["from"] == "catalog/pack-parcel" && edge["does"] == "writes";
+    assert!(map["edges"].as_array().unwrap().iter().any(edge), "{map}");
+}
