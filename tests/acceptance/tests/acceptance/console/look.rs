@@ -32,6 +32,7 @@ pub(crate) async fn every_page_is_accessible_in_each_size_and_colour(
     pages: &[String],
 ) {
     let axe = contract::axe().await;
+    let mut all = Vec::new();
     for page in pages {
         browser.open(&site.url(page)).await;
         if let Some(axe) = &axe {
@@ -56,7 +57,8 @@ pub(crate) async fn every_page_is_accessible_in_each_size_and_colour(
                 );
                 if axe.is_some() {
                     let faults: Vec<String> = browser.value(FAULTS).await;
-                    assert!(faults.is_empty(), "{page}, {width} pixels, {scheme}: {faults:#?}");
+                    let at = format!("{page}, {width} pixels, {scheme}");
+                    all.extend(faults.into_iter().map(|fault| format!("{at}: {fault}")));
                 }
             }
         }
@@ -69,6 +71,7 @@ pub(crate) async fn every_page_is_accessible_in_each_size_and_colour(
         let taken = "document.images.length > 0 || document.title === 'taken'";
         assert!(!browser.value::<bool>(taken).await, "{page} takes text for markup");
     }
+    assert!(all.is_empty(), "{all:#?}");
 }
 
 async fn it_fits(browser: &Browser, page: &str, width: u32) {
