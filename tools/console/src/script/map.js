@@ -10,7 +10,7 @@ for (const map of document.querySelectorAll("svg.map")) {
     for (const { dataset, classList } of map.querySelectorAll("[data-from]")) {
       classList.toggle("lit", id !== undefined && (dataset.from === id || dataset.to === id));
     }
-    text.textContent = node?.getAttribute("aria-label") ?? "";
+    text.textContent = node?.querySelector("title").textContent ?? "";
   };
   map.addEventListener("pointerover", show);
   map.addEventListener("focusin", show);

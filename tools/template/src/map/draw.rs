@@ -150,7 +150,7 @@ impl Svg<'_> {
         html! {
             @match (self.url)(node) {
                 Some(url) => {
-                    a class=(class) href=(url) aria-label=(words(node)) data-id=(node.id) data-reads=[reads] {
+                    a class=(class) href=(url) data-id=(node.id) data-reads=[reads] {
                         (content)
                     }
                 }
