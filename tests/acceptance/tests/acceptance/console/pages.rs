@@ -168,7 +168,7 @@ pub(crate) async fn a_wide_row_has_columns_and_a_narrow_one_is_stacked(
 ) {
     browser.open(&site.url("/events")).await;
     let columns = "getComputedStyle(document.querySelector('tbody tr')).gridTemplateColumns.split(' ').length";
-    assert_eq!(browser.value::<usize>(columns).await, 5, "a wide row has columns");
+    assert_eq!(browser.value::<usize>(columns).await, 6, "a wide row has columns");
     browser.resize(375, 740).await;
     assert_eq!(browser.value::<usize>(columns).await, 2, "a narrow row is stacked");
     browser.resize(1440, 900).await;
