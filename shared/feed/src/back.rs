@@ -57,7 +57,7 @@ impl Index {
         while found.len() < entries_max {
             let left = entries_max - found.len();
             let wanted = (left * pages).checked_div(found.len()).unwrap_or(left.min(PAGES_FIRST));
-            let wanted = wanted.max(1);
+            let wanted = wanted.clamp(1, left);
             let pages_max = i32::try_from(wanted).unwrap_or(i32::MAX);
             let Some(mut entries) = place.next(self, Some(pages_max), strong).await? else { break };
             pages += wanted;

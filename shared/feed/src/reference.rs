@@ -46,7 +46,7 @@ impl Reference {
         }
     }
 
-    /// The blocks of 4 KB that a reader fetches for the body, each for half a read unit; none if the index has the body.
+    /// The blocks of 4 KB that a reader fetches for the body, each for half a read unit; none if the index has it.
     #[must_use]
     pub fn blocks(&self) -> u64 {
         match &self.body {

@@ -18,9 +18,9 @@ use crate::{Lists, remark};
 
 #[derive(Args)]
 #[command(after_help = "\
-Run it in the folder of the stack after an update of Ringfence. It compares template.yaml, schemas/, docs/api/, the
-manifests and the aliases in .cargo/config.toml with what this release writes, and looks at the tools that build and
-deploy. It names each part that is behind, with the command that mends it, and changes nothing.
+Run it in the folder of the stack after an update of Ringfence. It compares template.yaml, schemas/, docs/api/, docs/map.*,
+the manifests and the aliases in .cargo/config.toml with what this release writes, and looks at the tools that build
+and deploy. It names each part that is behind, with the command that mends it, and changes nothing.
 
 With the variable UPDATE it first adds to manifests and aliases what a new stack has. It changes no entry that is there.
 `UPDATE=1 cargo test` writes the other parts.

@@ -138,8 +138,7 @@ enum OfAll {
     Status(status::Arguments),
     /// Looks for missing slots, and compares every fence with the events. Status 0: all in order, 1: not, 2: error.
     Verify(fences::Arguments),
-    /// Repairs the fences that differ from the events, while writers go on. Status 0: all in order now, 1: not, 2:
-    /// error.
+    /// Repairs the fences that differ from the events, while writers go on. Status 0: in order now, 1: not, 2: error.
     Repair(fences::Arguments),
     /// Prints the events of a query of the DCB log, or of one partition of any log.
     Read(read::Arguments),

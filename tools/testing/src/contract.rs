@@ -11,7 +11,7 @@ use ringfence_template::map::{Map, stale_map_files};
 use crate::template::check_none;
 use crate::written;
 
-/// Panics unless `docs` has the documents of the stack: `api/openapi.json`, `api/asyncapi.json`, `map.md` and `map.svg`,
+/// Panics unless `docs` has the documents of the stack: `api/openapi.json`, `api/asyncapi.json`, `map.md`, `map.svg`,
 /// or none if the stack has no context. Under `UPDATE=1` it writes and deletes them.
 pub fn check_api<M: Members>() {
     let contract = Contract::of::<M>().unwrap_or_else(|error| fail("the stack", error));

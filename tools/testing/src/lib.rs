@@ -4,8 +4,8 @@
 //! [`check_roles`], [`check_rooms`], [`check_callers`], [`check_schemas`], [`check_api`] and the checks of the readers'
 //! roles. [`Dynamo`] is the embedded DynamoDB with the tables of the template, on which cases run. [`check_role`] is
 //! for the functions of a stack that are not slices. Each check names all that it finds at once. Under `UPDATE=1` the
-//! checks write what they can: `template.yaml`, samples into `events/`, additions into the locks, and the documents of
-//! the API into `docs/api`.
+//! checks write what they can: `template.yaml`, samples into `events/`, additions into the locks, the documents of the
+//! API into `docs/api`, and the map into `docs`.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 extern crate ringfence_core as ringfence; // the derive macros use this name

@@ -17,6 +17,8 @@ const ARROW_SPACE: i32 = 14;
 const ROW_SPACE: i32 = 12;
 const LANE_HEAD: i32 = 26;
 const MARGIN: i32 = 12;
+/// A note such as `behind or parked` is in the place of the words below a name.
+const NOTE_WIDTH: i32 = 100;
 /// A map has at most so many columns, unless a context needs more.
 const COLUMNS_MAX: usize = 7;
 /// Events to which nothing leads are in the column before this one.
@@ -77,7 +79,8 @@ pub(super) fn text_width(text: &str) -> i32 {
 
 fn box_width(node: &Node) -> i32 {
     let also = if node.also_reacts() { 10 } else { 0 };
-    40 + also + text_width(&node.name).max(text_width(&node.what) * 9 / 10)
+    let text = text_width(&node.name).max(text_width(&node.what) * 9 / 10);
+    40 + also + text.max(NOTE_WIDTH)
 }
 
 pub(super) fn lay_out(map: &Map) -> Layout {
@@ -172,9 +175,6 @@ fn order(from: impl Iterator<Item = usize>, next: &mut [Vec<usize>]) -> Vec<usiz
             match next[node].get(*edge) {
                 Some(to) if is_open[*to] => {
                     next[node].remove(*edge);
-                    if next[node].is_empty() {
-                        *edge = 0;
-                    }
                 }
                 Some(to) => {
                     *edge += 1;

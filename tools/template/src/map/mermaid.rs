@@ -28,11 +28,17 @@ pub fn event_modeling(map: &Map, context: &str) -> String {
         map.nodes.iter().filter(is_own)
     };
     for slice in own(&[NodeKind::Command, NodeKind::Reaction]) {
+        // What a slice writes ends its deadline, and does not lead to it.
+        let writes = |event: &Node| {
+            map.edges.iter().any(|edge| edge.from == slice.id && edge.to == event.id)
+        };
         let causes = frames.ends(slice, &[EdgeKind::Reacts, EdgeKind::Sets]);
+        let causes: Vec<_> = causes.into_iter().filter(|event| !writes(event)).collect();
         frames.text.push('\n');
-        for cause in &causes {
-            frames.frame("rf", "evt", cause, &[]);
-            frames.frame("tf", "pcr", slice, &[]);
+        let causes: Vec<_> =
+            causes.iter().map(|cause| frames.frame("rf", "evt", cause, &[])).collect();
+        if !causes.is_empty() {
+            frames.frame("rf", "pcr", slice, &causes);
         }
         if slice.is_reactor() {
             continue;
@@ -118,10 +124,9 @@ pub fn flowchart(map: &Map) -> String {
 fn shape(node: &Node) -> String {
     let name = &node.name;
     match node.kind {
-        NodeKind::Command => format!("[\"{name}\"]"),
+        NodeKind::Command | NodeKind::Context => format!("[\"{name}\"]"),
         NodeKind::Event => format!("([\"{name}\"])"),
         NodeKind::View => format!("[/\"{name}\"/]"),
         NodeKind::Reaction => format!("{{{{\"{name}\"}}}}"),
-        NodeKind::Context => format!("[\"{name}<br>{}\"]", node.what),
     }
 }

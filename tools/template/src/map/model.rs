@@ -101,7 +101,7 @@ impl EdgeKind {
             Self::Writes => "is written as",
             Self::Reacts => "leads to",
             Self::Shows => "is shown by",
-            Self::Sets => "sets the deadline of",
+            Self::Sets => "sets or clears the deadline of",
             Self::Reads => "is read by",
         }
     }
@@ -160,7 +160,12 @@ impl Map {
             for reactor in &context.reactors {
                 let id = format!("{}/reactor:{}", context.name, reactor.name);
                 for name in reactor.reads {
-                    let owners = stack.contexts.iter().filter(|of| declares(stack, of, name));
+                    // Of the logs with streams, it reads its own context's alone.
+                    let is_read = |of: &&ContextInfo| {
+                        (of.log == LogKind::Dcb || of.name == context.name)
+                            && declares(stack, of, name)
+                    };
+                    let owners = stack.contexts.iter().filter(is_read);
                     owners.for_each(|of| map.edge(event_id(of.name, name), &id, EdgeKind::Reacts));
                 }
                 map.node(id, NodeKind::Reaction, REACTOR, context.name, reactor.name);
@@ -276,10 +281,13 @@ impl Map {
         self.nodes.push(Node { id, kind, what, context, name, about, reads });
     }
 
+    /// Adds an edge. Between two nodes there is one, and one more if a decision reads: a slice that reacts to an event
+    /// may have a deadline that the event clears, and then the reaction says more.
     fn edge(&mut self, from: String, to: &str, does: EdgeKind) {
-        let edge = Edge { from, to: to.to_owned(), does };
-        if !self.edges.contains(&edge) {
-            self.edges.push(edge);
+        let reads = |does| does == EdgeKind::Reads;
+        let is_there = |it: &Edge| it.from == from && it.to == to && reads(it.does) == reads(does);
+        if !self.edges.iter().any(is_there) {
+            self.edges.push(Edge { from, to: to.to_owned(), does });
         }
     }
 }

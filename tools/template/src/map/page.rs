@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::draw::Svg;
 use super::mermaid::{event_modeling, flowchart};
-use super::model::Map;
+use super::model::{Map, NodeKind};
 
 /// The page and the picture, in the folder of a stack.
 const MAP_FILES: [&str; 2] = ["docs/map.md", "docs/map.svg"];
@@ -30,14 +30,14 @@ pub fn stale_map_files(map: &Map, root: &Path) -> Vec<(String, Option<String>)> 
 /// The picture of a map as a file, without links.
 #[must_use]
 pub fn picture(map: &Map) -> String {
-    let none = BTreeMap::new();
+    let (notes, rates) = (BTreeMap::new(), BTreeMap::new());
     let svg = Svg {
         map,
         title: "The map of the stack: commands, events, views and reactions by context",
         url: &|_| None,
         lane_url: &|_| None,
-        notes: &BTreeMap::new(),
-        rates: &none,
+        notes: &notes,
+        rates: &rates,
     };
     svg.file()
 }
@@ -47,7 +47,10 @@ fn page(map: &Map) -> String {
     let mut page = "# Map\n\nThis page follows from the list of the stack: `UPDATE=1 cargo test` writes it.\n\n\
                     ![The map of the stack](map.svg)\n"
         .to_owned();
-    for context in &map.contexts {
+    let is_drawn = |context: &&String| {
+        map.nodes.iter().any(|node| node.context == **context && node.kind != NodeKind::Event)
+    };
+    for context in map.contexts.iter().filter(is_drawn) {
         let text = event_modeling(map, context);
         let _ = write!(page, "\n## {context}\n\n```mermaid\n{text}```\n");
     }
