@@ -242,7 +242,7 @@ fn place<'t>(text: &'t str, what: &str, such_as: &str) -> Result<(&'t str, &'t s
 fn next(what: &str, files: &[String]) -> String {
     format!(
         "Next: write {what} in {}, and run `UPDATE=1 cargo test`. It writes what follows: template.yaml, samples in events/, \
-         schemas/ and docs/.\n",
+         schemas/, docs/api/ and docs/map.*.\n",
         files.join(", ")
     )
 }
