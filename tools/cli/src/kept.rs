@@ -52,8 +52,8 @@ pub struct Kept {
     pub name: String,
     /// The handle that deletes it.
     pub handle: String,
-    /// Its body, unchanged.
-    pub body: String,
+    /// Its body, unchanged; `None` if it can't be read now.
+    pub body: Option<String>,
     /// The dead letter in it; an error if it can't be understood.
     pub dead_letter: Result<DeadLetter>,
     /// When it was kept, in milliseconds since 1970, if the store says it.
@@ -264,6 +264,7 @@ async fn receive_messages(
         let attributes = attributes.filter_map(|(name, value)| Some((name, value.string_value?)));
         let body = message.body.unwrap_or_default();
         let dead_letter = DeadLetter::of_message(&body, &attributes.collect());
+        let body = Some(body);
         let handle = message.receipt_handle.unwrap_or_default();
         Kept { name: message.message_id.unwrap_or_default(), handle, body, dead_letter, at_ms }
     };
@@ -282,14 +283,16 @@ async fn object(s3: &Service, bucket: &str, to: Option<To>, key: String) -> Opti
         answer => answer.and_then(Answer::accepted),
     };
     let (body, dead_letter) = match (text, to) {
-        (Err(error), _) => (String::new(), Err(error.context("the object can't be read"))),
+        (Err(error), _) => (None, Err(error.context("the object can't be read"))),
         (Ok(body), Some(to)) => {
             let dead_letter = DeadLetter::of_object(&body, to);
-            (body, dead_letter)
+            (Some(body), dead_letter)
         }
-        (Ok(body), None) => (body, Err(anyhow!("the next event brings what it holds: delete it"))),
+        (Ok(body), None) => {
+            (Some(body), Err(anyhow!("the next event brings what it holds: delete it")))
+        }
     };
-    let record: Option<Value> = serde_json::from_str(&body).ok();
+    let record: Option<Value> = serde_json::from_str(body.as_deref().unwrap_or_default()).ok();
     let at_ms = record.and_then(|record| ms_of_rfc3339(record["timestamp"].as_str()?));
     Some(Kept { name: key.clone(), handle: key, body, dead_letter, at_ms })
 }

@@ -90,7 +90,13 @@ async fn first(mut store: DeadLetterBox) -> Result<Vec<Tried>> {
         if some.is_empty() {
             break;
         }
-        found.extend(some.into_iter().map(|kept| look(kept.dead_letter, kept.name)));
+        for kept in some {
+            if kept.body.is_none() {
+                kept.dead_letter?;
+            } else {
+                found.push(look(kept.dead_letter, kept.name));
+            }
+        }
     }
     Ok(found)
 }
