@@ -133,25 +133,29 @@ impl DeadLetterBox {
         }
     }
 
-    /// The message or object of this name; `None` if it does not exist or another consumer has received it.
+    /// The message or object of this name. Other messages that it has hidden become visible again. `None` if it does not exist or another consumer has received it.
     pub async fn find(&mut self, wanted: &str) -> Result<Option<Kept>> {
         if let Kind::Bucket { keys, more, .. } = &mut self.0 {
             (*keys, *more) = ([wanted.to_owned()].into(), More::None);
         }
-        loop {
-            let mut some = self.next().await?.into_iter().peekable();
-            if some.peek().is_none() {
-                return Ok(None);
+        let found = loop {
+            let some = self.next().await?;
+            let is_end = some.is_empty();
+            let found = some.into_iter().find(|kept| kept.name == wanted);
+            if is_end || found.is_some() {
+                break found;
             }
-            if let Some(found) = some.find(|kept| kept.name == wanted) {
-                return Ok(Some(found));
-            }
+        };
+        if let Kind::Queue { seen, .. } = &self.0 {
+            let others: Vec<_> = seen.keys().filter(|name| *name != wanted).cloned().collect();
+            self.show(&others).await;
         }
+        Ok(found)
     }
 
     /// Makes the messages of these names visible again. If that fails, they become visible when their time is over.
     pub async fn show(&self, names: &[String]) {
-        let Kind::Queue { client, url, seen, .. } = &self.0 else { return };
+        let Kind::Queue { client, url, seen, receive: Receive::Work } = &self.0 else { return };
         let handles: Vec<String> =
             names.iter().filter_map(|name| seen.get(name).cloned()).collect();
         let show = async |handle| {

@@ -119,15 +119,19 @@ async fn one(
     redrives: &work::Does,
     does: &Does,
 ) -> Result<Option<Tried>> {
-    let mut store = place.open(site, Receive::Look).await?;
+    // A FIFO queue deletes only a message that its receiver hides.
+    let mut store = place.open(site, Receive::Work).await?;
     let Some(kept) = store.find(name).await? else { return Ok(None) };
-    Ok(Some(match does {
-        Does::Redrive => redrives.redrive(&store, kept).await,
-        Does::Delete(why) => {
-            work::delete(&store, &kept, why).await?;
-            Tried { fate: Fate::Done, ..look(kept.dead_letter, kept.name) }
-        }
-    }))
+    let tried = match does {
+        Does::Redrive => Ok(redrives.redrive(&store, kept).await),
+        Does::Delete(why) => work::delete(&store, &kept, why)
+            .await
+            .map(|()| Tried { fate: Fate::Done, ..look(kept.dead_letter, kept.name) }),
+    };
+    if !matches!(&tried, Ok(Tried { fate: Fate::Done | Fate::Sent, .. })) {
+        store.show(&[name.to_owned()]).await;
+    }
+    tried.map(Some)
 }
 
 /// The results of a redrive. A dead letter that stays can be deleted.
