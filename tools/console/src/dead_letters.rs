@@ -165,7 +165,7 @@ impl Place {
             h3 { (cause) }
             p.note {
                 (count) @if count == 1 { " dead letter" } @else { " dead letters" }
-                @if let Some(name) = &tried.whose.function { " of " (link(site, name)) }
+                @if let Some(name) = &tried.whose.function { " of " (link(site, tried.whose.in_stack(&site.lists.stack).unwrap_or(name))) }
                 @if let Some(rule) = &tried.whose.rule { ", rule " (rule) }
                 @if tries > 1 { ", tried " (tries) " times" }
                 @if let Some(first) = first.filter(|_| first != last) { ", first " (ago(first)) }
