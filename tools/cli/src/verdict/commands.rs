@@ -44,7 +44,7 @@ fn of(lines: &[CommandLine], since_ms: u64, now_ms: u64) -> Vec<StackFault> {
         } else {
             return None;
         };
-        let (url, step) = ("/commands".to_owned(), "Look at the log of the slice");
+        let (url, step) = ("/commands".to_owned(), "Look at the commands");
         Some(StackFault { what: What::Slice, name: slice, count, since_ms, text, url, step })
     };
     stats.slices.into_iter().filter_map(of_slice).collect()

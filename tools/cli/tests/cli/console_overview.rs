@@ -93,7 +93,7 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
         "Needs a person: </strong>1 dead letter of Automations: the message is not JSON",
         "href=\"/dead-letters\">Delete with a reason</a>",
         "1 command of pack-parcel failed: internal, since <time",
-        "href=\"/commands\">Look at the log of the slice</a>",
+        "href=\"/commands\">Look at the commands</a>",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
