@@ -71,25 +71,37 @@ pub struct CommandLine {
     pub cause: Option<String>,
 }
 
+/// What became of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutcomeKind {
+    /// It is recorded, or there was nothing to record.
+    Accepted,
+    /// The domain rejected it.
+    Rejected,
+    /// The caller's input is not a command of the slice, too large for any log, or not allowed by the token.
+    Malformed,
+    /// Its idempotency key belongs to another command.
+    KeyReused,
+    /// It is valid, and got no answer.
+    Failed,
+}
+
 impl CommandLine {
     /// When it began, in milliseconds since 1970.
     pub fn at_ms(&self) -> u64 {
         ms_of_rfc3339(&self.timestamp).unwrap_or(0)
     }
 
-    /// Whether a valid command got no answer.
+    /// The kind of its outcome.
     #[must_use]
-    pub fn failed(&self) -> bool {
-        let answered = [
-            "accepted",
-            "nothing-to-do",
-            "replay-ignored",
-            "rejected",
-            "malformed",
-            "too-large",
-            "key-reused",
-        ];
-        !answered.contains(&&*self.outcome)
+    pub fn kind(&self) -> OutcomeKind {
+        match &*self.outcome {
+            "accepted" | "nothing-to-do" | "replay-ignored" => OutcomeKind::Accepted,
+            "rejected" => OutcomeKind::Rejected,
+            "malformed" | "too-large" | "scope-missing" => OutcomeKind::Malformed,
+            "key-reused" => OutcomeKind::KeyReused,
+            _ => OutcomeKind::Failed,
+        }
     }
 
     fn of(text: &str) -> Option<Self> {

@@ -11,6 +11,7 @@ use ringfence_document_log::StreamName;
 use ringfence_feed::Partition;
 use ringfence_lambda::slice::QueuedCommand;
 use ringfence_services::topic::TopicEntry;
+use ringfence_stack::Stack;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,6 +19,9 @@ use crate::json::from_json;
 
 /// The member of an event's detail with its history. Only a redrive adds it.
 const REDRIVEN: &str = "redriven";
+
+/// CloudFormation cuts no shorter logical id in the name of a function.
+const CUT_ID_LEN: usize = 24;
 
 /// The destination of the records of a failed batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -214,6 +218,17 @@ impl Display for Work {
 }
 
 impl Whose {
+    /// The slice, reactor or other function of the stack, if exactly one can be meant.
+    #[must_use]
+    pub fn in_stack<'s>(&self, stack: &'s Stack) -> Option<&'s str> {
+        let function = self.function.as_deref()?;
+        let slices = stack.slices().map(|(_, slice)| slice.name);
+        let others = stack.reactors().map(|(_, reactor)| reactor.name);
+        let others = others.chain(stack.functions().map(|(_, function)| function.name));
+        let mut found = slices.chain(others).filter(|name| is_function_of(function, name));
+        found.next().filter(|_| found.next().is_none())
+    }
+
     /// Its key in the event's history.
     fn mark(&self) -> &str {
         self.function.as_deref().or(self.rule.as_deref()).unwrap_or("unknown")
@@ -262,6 +277,16 @@ fn together(parts: [Option<String>; 2]) -> Option<String> {
 /// The name in a function's ARN, which may end with a version: `arn:aws:lambda:…:function:name:$LATEST`.
 fn function_of(arn: &str) -> Option<String> {
     arn.split(":function:").nth(1)?.split(':').next().map(str::to_owned)
+}
+
+/// Whether a function can be that of this name. CloudFormation names it `<stack>-<LogicalId>-<random>`, and may cut the
+/// id.
+fn is_function_of(function: &str, name: &str) -> bool {
+    let plain = |name: &str| name.replace('-', "").to_lowercase();
+    let id = function.rsplit('-').nth(1).filter(|id| id.starts_with(char::is_uppercase));
+    let (name, id) = (plain(name), id.map(plain));
+    let is_id = |id: String| id == name || id.len() >= CUT_ID_LEN && name.starts_with(&id);
+    plain(function) == name || id.is_some_and(is_id)
 }
 
 /// The partition of an item with this key.

@@ -52,8 +52,8 @@ pub struct Kept {
     pub name: String,
     /// The handle that deletes it.
     pub handle: String,
-    /// Its body, unchanged.
-    pub body: String,
+    /// Its body, unchanged; `None` if it can't be read now.
+    pub body: Option<String>,
     /// The dead letter in it; an error if it can't be understood.
     pub dead_letter: Result<DeadLetter>,
     /// When it was kept, in milliseconds since 1970, if the store says it.
@@ -133,25 +133,29 @@ impl DeadLetterBox {
         }
     }
 
-    /// The message or object of this name; `None` if it does not exist or another consumer has received it.
+    /// The message or object of this name. Other messages that it has hidden become visible again. `None` if it does not exist or another consumer has received it.
     pub async fn find(&mut self, wanted: &str) -> Result<Option<Kept>> {
         if let Kind::Bucket { keys, more, .. } = &mut self.0 {
             (*keys, *more) = ([wanted.to_owned()].into(), More::None);
         }
-        loop {
-            let mut some = self.next().await?.into_iter().peekable();
-            if some.peek().is_none() {
-                return Ok(None);
+        let found = loop {
+            let some = self.next().await?;
+            let is_end = some.is_empty();
+            let found = some.into_iter().find(|kept| kept.name == wanted);
+            if is_end || found.is_some() {
+                break found;
             }
-            if let Some(found) = some.find(|kept| kept.name == wanted) {
-                return Ok(Some(found));
-            }
+        };
+        if let Kind::Queue { seen, .. } = &self.0 {
+            let others: Vec<_> = seen.keys().filter(|name| *name != wanted).cloned().collect();
+            self.show(&others).await;
         }
+        Ok(found)
     }
 
     /// Makes the messages of these names visible again. If that fails, they become visible when their time is over.
     pub async fn show(&self, names: &[String]) {
-        let Kind::Queue { client, url, seen, .. } = &self.0 else { return };
+        let Kind::Queue { client, url, seen, receive: Receive::Work } = &self.0 else { return };
         let handles: Vec<String> =
             names.iter().filter_map(|name| seen.get(name).cloned()).collect();
         let show = async |handle| {
@@ -264,6 +268,7 @@ async fn receive_messages(
         let attributes = attributes.filter_map(|(name, value)| Some((name, value.string_value?)));
         let body = message.body.unwrap_or_default();
         let dead_letter = DeadLetter::of_message(&body, &attributes.collect());
+        let body = Some(body);
         let handle = message.receipt_handle.unwrap_or_default();
         Kept { name: message.message_id.unwrap_or_default(), handle, body, dead_letter, at_ms }
     };
@@ -282,14 +287,16 @@ async fn object(s3: &Service, bucket: &str, to: Option<To>, key: String) -> Opti
         answer => answer.and_then(Answer::accepted),
     };
     let (body, dead_letter) = match (text, to) {
-        (Err(error), _) => (String::new(), Err(error.context("the object can't be read"))),
+        (Err(error), _) => (None, Err(error.context("the object can't be read"))),
         (Ok(body), Some(to)) => {
             let dead_letter = DeadLetter::of_object(&body, to);
-            (body, dead_letter)
+            (Some(body), dead_letter)
         }
-        (Ok(body), None) => (body, Err(anyhow!("the next event brings what it holds: delete it"))),
+        (Ok(body), None) => {
+            (Some(body), Err(anyhow!("the next event brings what it holds: delete it")))
+        }
     };
-    let record: Option<Value> = serde_json::from_str(&body).ok();
+    let record: Option<Value> = serde_json::from_str(body.as_deref().unwrap_or_default()).ok();
     let at_ms = record.and_then(|record| ms_of_rfc3339(record["timestamp"].as_str()?));
     Some(Kept { name: key.clone(), handle: key, body, dead_letter, at_ms })
 }

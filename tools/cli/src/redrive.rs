@@ -84,10 +84,6 @@ pub(crate) async fn redrive(arguments: &Arguments, lists: &Lists) -> Result<Exit
     let Arguments { queue, bucket, to, bus, tables, index_table, dry_run, output, .. } = arguments;
     let config = sdk_config().await?;
     let mut store = match (queue, bucket) {
-        // A deletion hides no other dead letter.
-        (Some(url), _) if arguments.delete.is_some() => {
-            DeadLetterBox::queue(&config, url, Receive::Look)
-        }
         (Some(url), _) => DeadLetterBox::queue(&config, url, Receive::Work),
         (None, Some(bucket)) => DeadLetterBox::bucket(&config, bucket, *to).await?,
         (None, None) => bail!("name a queue, or a bucket and where its records go"),
@@ -98,7 +94,11 @@ pub(crate) async fn redrive(arguments: &Arguments, lists: &Lists) -> Result<Exit
         let kept = kept.with_context(|| {
             format!("there is no dead letter {name}: --dry-run shows the names")
         })?;
-        delete(&store, &kept, why).await?;
+        let deleted = delete(&store, &kept, why).await;
+        if deleted.is_err() {
+            store.show(&[kept.name]).await;
+        }
+        deleted?;
         return Ok(ExitCode::SUCCESS);
     }
     let does = Does::new(

@@ -11,7 +11,7 @@ use ringfence_aws::Clock;
 use ringfence_core::{rfc3339, visible};
 use serde::Serialize;
 
-use crate::commands::{CommandLine, CommandLines, LINES_MAX, UNKNOWN};
+use crate::commands::{CommandLine, CommandLines, LINES_MAX, OutcomeKind, UNKNOWN};
 use crate::out::Output;
 
 pub use ringfence_template::cost::{PRICES_OF, of_units as dollars_of_units};
@@ -71,7 +71,7 @@ pub struct SliceStats {
     pub reactions: u64,
     /// Commands that the domain rejected.
     pub rejected: u64,
-    /// Inputs that are not a command of the slice, or too large for any log.
+    /// Inputs that are not a command of the slice, too large for any log, or not allowed by the caller's token.
     pub malformed: u64,
     /// Commands under an idempotency key that belongs to another command.
     pub key_reused: u64,
@@ -113,12 +113,12 @@ impl Stats {
             of.commands += 1;
             of.reactions += u64::from(line.by.is_some());
             *principals.entry(line.principal.as_deref().unwrap_or(NOBODY)).or_default() += 1;
-            match &*line.outcome {
-                "accepted" | "nothing-to-do" | "replay-ignored" => {}
-                "rejected" => of.rejected += 1,
-                "malformed" | "too-large" => of.malformed += 1,
-                "key-reused" => of.key_reused += 1,
-                _ => of.failed += 1,
+            match line.kind() {
+                OutcomeKind::Accepted => {}
+                OutcomeKind::Rejected => of.rejected += 1,
+                OutcomeKind::Malformed => of.malformed += 1,
+                OutcomeKind::KeyReused => of.key_reused += 1,
+                OutcomeKind::Failed => of.failed += 1,
             }
             of.retries += u64::from(line.attempts.saturating_sub(1));
             of.conflicts += line.conflicts.len() as u64;

@@ -75,14 +75,14 @@ pub fn ensure_why(why: &str) -> Result<()> {
 }
 
 /// Deletes a dead letter without doing its work. SQS and S3 have no place for the reason, so it goes to standard error
-/// as a line of JSON, with the body.
+/// as a line of JSON, with the body, before the deletion. What can't be read stays.
 pub async fn delete(store: &DeadLetterBox, kept: &Kept, why: &str) -> Result<()> {
     ensure_why(why)?;
     let Kept { name, handle, body, .. } = kept;
-    store.delete(handle).await?;
+    let body = body.as_ref().context("it can't be read now, so it stays: try again later")?;
     let at = rfc3339(Clock::system().now_ms());
-    remark!("{}", json!({ "at": at, "deletedDeadLetter": name, "why": why, "body": body }));
-    Ok(())
+    remark!("{}", json!({ "at": at, "deadLetterToDelete": name, "why": why, "body": body }));
+    store.delete(handle).await
 }
 
 /// Goes through the dead letters of a store, and passes each result to `on_tried`. Without `does` it only shows them.
@@ -279,6 +279,19 @@ mod tests {
 
     use super::*;
     use crate::tables::{LogTables, StreamTables};
+
+    #[tokio::test]
+    async fn a_dead_letter_that_cannot_be_read_is_not_deleted() {
+        let latest = aws_config::BehaviorVersion::latest();
+        let config = SdkConfig::builder().behavior_version(latest).build();
+        let store =
+            DeadLetterBox::queue(&config, "http://localhost:1/q", crate::kept::Receive::Look);
+        let dead_letter = Err(anyhow::anyhow!("throttled"));
+        let (name, handle) = ("a".to_owned(), "a".to_owned());
+        let kept = Kept { name, handle, body: None, dead_letter, at_ms: None };
+        let refused = delete(&store, &kept, "a test").await.expect_err("it stays");
+        assert_eq!(refused.to_string(), "it can't be read now, so it stays: try again later");
+    }
 
     /// An eventually consistent read may miss an event for a moment.
     #[tokio::test]

@@ -48,7 +48,8 @@ pub(crate) struct Place {
 /// A dead letter in its place.
 struct Letter {
     tried: Tried,
-    body: String,
+    /// `None` if it can't be read now.
+    body: Option<String>,
     at_ms: Option<u64>,
     /// What a redrive will do, and links to what the dead letter is about.
     work: Option<(String, Markup)>,
@@ -152,7 +153,7 @@ impl Place {
 
     /// Dead letters with one cause, and the form for those that a person chooses.
     fn group(&self, site: &Site, letters: &[&Letter]) -> Markup {
-        let Some(Letter { tried, work, .. }) = letters.first() else { return html! {} };
+        let Some(Letter { tried, work, body, .. }) = letters.first() else { return html! {} };
         let cause = tried.kept.as_deref().or(tried.fate.cause()).unwrap_or("It does not say why");
         let failed =
             letters.iter().filter_map(|it| ms_of_rfc3339(it.tried.history.first_failed.as_ref()?));
@@ -164,7 +165,7 @@ impl Place {
             h3 { (cause) }
             p.note {
                 (count) @if count == 1 { " dead letter" } @else { " dead letters" }
-                @if let Some(name) = &tried.whose.function { " of " (link(site, name)) }
+                @if let Some(name) = &tried.whose.function { " of " (link(site, tried.whose.in_stack(&site.lists.stack).unwrap_or(name))) }
                 @if let Some(rule) = &tried.whose.rule { ", rule " (rule) }
                 @if tries > 1 { ", tried " (tries) " times" }
                 @if let Some(first) = first.filter(|_| first != last) { ", first " (ago(first)) }
@@ -173,12 +174,14 @@ impl Place {
             ul.list { @for letter in letters { li { (self.line(letter, site.may_write)) } } }
             @match work {
                 Some((does, _)) => { p { "A redrive " (does) "." } }
+                None if body.is_none() => { p { "It can't be read now, so it stays. Look again later." } }
                 None => { p { "It can't be redriven, so a person deletes it." } }
             }
         };
         let name = &self.named.name;
         html! {
             @match (site.may_write, work) {
+                (true, None) if body.is_none() => section.letters { (main) },
                 (false, _) => section.letters { (main) },
                 (true, Some(_)) => form.letters method="post" action={ (self.url()) "/redrive" } {
                     (main)
@@ -203,7 +206,7 @@ impl Place {
                 a href=(whole) { (name) }
                 @if let Some(at_ms) = at_ms { " " (ago(*at_ms)) }
                 @if let Some((_, links)) = work { " " (links) }
-                br; code { (cut(body, BODY_CHARS_MAX)) }
+                @if let Some(body) = body { br; code { (cut(body, BODY_CHARS_MAX)) } }
             }
         }
     }
@@ -282,7 +285,10 @@ pub(crate) async fn whole(
     let name = given(&parameters, "name").ok_or_else(unnamed)?;
     let kept = place.open(&site, Receive::Look).await?.find(name).await?;
     let kept = kept.ok_or_else(|| Problem::nothing(missing(name)))?;
-    let body = visible_lines(&kept.body).into_owned();
+    let body = kept
+        .body
+        .ok_or_else(|| Problem::bad(format!("{name} can't be read now: look again later.")))?;
+    let body = visible_lines(&body).into_owned();
     Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], body))
 }
 

@@ -80,11 +80,7 @@ fn banner(verdict: &Verdict) -> Markup {
     html! {
         section class=(class) aria-labelledby="verdict" {
             h2 #verdict {
-                @match findings.len() {
-                    0 => { "All is well" }
-                    1 => { "1 thing is not well" }
-                    count => { (count) " things are not well" }
-                }
+                (verdict.sentence())
             }
             @if !findings.is_empty() { ul.findings { @for finding in findings { li { (of_finding(finding)) } } } }
             @for unknown in unknown { p.note { "Not known: " (unknown) "." } }
@@ -122,8 +118,6 @@ struct Tile<'t> {
 
 fn tiles(site: &Site, verdict: &Verdict, series: Option<&Series>) -> Markup {
     let counts = &verdict.counts;
-    let is_named = site.view_table.is_some();
-    let has_stores = !(site.queues.is_empty() && site.buckets.is_empty());
     let of = |what| verdict.findings.iter().filter(move |finding| finding.what == what);
     let sum = |what| of(what).map(|finding| finding.count).sum::<u64>();
     let commands = series.map(|series| {
@@ -136,7 +130,6 @@ fn tiles(site: &Site, verdict: &Verdict, series: Option<&Series>) -> Markup {
     let total = commands.map(|all| all.iter().sum::<f64>());
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of lines")]
     let total = total.map(|sum| sum as u64);
-    let known = |number: u64| is_named.then_some(number);
     let tile = |title, url, number, of, note: String| {
         let curve = commands.as_ref().filter(|_| title == "Commands");
         Tile { title, url, number, of, note, curve }
@@ -144,7 +137,7 @@ fn tiles(site: &Site, verdict: &Verdict, series: Option<&Series>) -> Markup {
     let failing = of(What::Slice).count();
     let behind = of(What::View).count();
     let parked = sum(What::Lane);
-    let waiting = counts.lanes_waiting;
+    let waiting = counts.lanes_waiting.unwrap_or_default();
     let tiles = [
         tile(
             "Commands",
@@ -159,7 +152,7 @@ fn tiles(site: &Site, verdict: &Verdict, series: Option<&Series>) -> Markup {
         tile(
             "Views",
             "/views",
-            known(counts.views),
+            counts.views,
             Some(What::View),
             match behind {
                 0 => "all are current".to_owned(),
@@ -169,7 +162,7 @@ fn tiles(site: &Site, verdict: &Verdict, series: Option<&Series>) -> Markup {
         tile(
             "Reactors",
             "/lanes",
-            known(counts.reactors),
+            counts.reactors,
             Some(What::Lane),
             match (parked, waiting) {
                 (0, 0) => "no lane waits".to_owned(),
@@ -179,7 +172,7 @@ fn tiles(site: &Site, verdict: &Verdict, series: Option<&Series>) -> Markup {
         tile(
             "Deadlines due",
             "/deadlines",
-            known(counts.due),
+            counts.due,
             Some(What::Deadline),
             match sum(What::Deadline) {
                 0 => "none is late".to_owned(),
@@ -189,9 +182,12 @@ fn tiles(site: &Site, verdict: &Verdict, series: Option<&Series>) -> Markup {
         tile(
             "Dead letters",
             "/dead-letters",
-            has_stores.then(|| sum(What::DeadLetters)),
+            counts.dead_letters,
             Some(What::DeadLetters),
-            String::new(),
+            match site.buckets.is_empty() {
+                true => String::new(),
+                false => "of a bucket ten at most".to_owned(),
+            },
         ),
         tile("Commands queued", "/dead-letters", counts.queued, None, String::new()),
     ];

@@ -88,25 +88,17 @@ fn one_by_one(
     let title = format!("{}: {verb} of {}", place.title(), names.join(", "));
     let (redrives, of_job) = (site.does()?, site.clone());
     let url = site.jobs.start(title, (PATH, PATH.to_owned()), async move |job| {
-        let (mut tried, mut gone) = (Vec::new(), Vec::new());
+        let (mut tried, mut wrong) = (Vec::new(), Vec::new());
         for (number, name) in names.iter().enumerate() {
             job.say(format!("{number} tried."));
-            // A look hides no message, so work on one dead letter hides no other.
-            let mut store = place.open(&of_job, Receive::Look).await?;
-            let Some(kept) = store.find(name).await? else {
-                gone.push(name);
-                continue;
-            };
-            match &does {
-                Does::Redrive => tried.push(redrives.redrive(&store, kept).await),
-                Does::Delete(why) => {
-                    work::delete(&store, &kept, why).await?;
-                    tried.push(Tried { fate: Fate::Done, ..look(kept.dead_letter, kept.name) });
-                }
+            match one(&of_job, &place, name, &redrives, &does).await {
+                Ok(Some(it)) => tried.push(it),
+                Ok(None) => wrong.push(missing(name)),
+                Err(error) => wrong.push(format!("{name}: {error:#}.")),
             }
         }
         Ok(html! {
-            @for name in gone { p role="alert" { (missing(name)) } }
+            @for wrong in wrong { p role="alert" { (wrong) } }
             @match &does {
                 Does::Redrive => (outcome(&place, &tried)),
                 Does::Delete(why) => {
@@ -117,6 +109,29 @@ fn one_by_one(
         })
     });
     Ok(Redirect::to(&url))
+}
+
+/// Does one dead letter; `None` if it is not there.
+async fn one(
+    site: &Site,
+    place: &Place,
+    name: &str,
+    redrives: &work::Does,
+    does: &Does,
+) -> Result<Option<Tried>> {
+    // A FIFO queue deletes only a message that its receiver hides.
+    let mut store = place.open(site, Receive::Work).await?;
+    let Some(kept) = store.find(name).await? else { return Ok(None) };
+    let tried = match does {
+        Does::Redrive => Ok(redrives.redrive(&store, kept).await),
+        Does::Delete(why) => work::delete(&store, &kept, why)
+            .await
+            .map(|()| Tried { fate: Fate::Done, ..look(kept.dead_letter, kept.name) }),
+    };
+    if !matches!(&tried, Ok(Tried { fate: Fate::Done | Fate::Sent, .. })) {
+        store.show(&[name.to_owned()]).await;
+    }
+    tried.map(Some)
 }
 
 /// The results of a redrive. A dead letter that stays can be deleted.

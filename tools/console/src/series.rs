@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringfence_cli::commands::{CommandLine, LINES_MAX};
+use ringfence_cli::commands::{CommandLine, LINES_MAX, OutcomeKind};
 
 /// A curve has so many points.
 pub(crate) const PARTS: usize = 60;
@@ -74,9 +74,9 @@ impl Series {
                 series.events.entry(context).or_insert([0.0; PARTS])[part] +=
                     events as f64 / minutes;
             }
-            let outcome = match &*line.outcome {
-                "accepted" | "nothing-to-do" | "replay-ignored" => 0,
-                _ if line.failed() => 2,
+            let outcome = match line.kind() {
+                OutcomeKind::Accepted => 0,
+                OutcomeKind::Failed => 2,
                 _ => 1,
             };
             series.outcomes[outcome][part] += 1.0;

@@ -43,14 +43,12 @@ pub(crate) async fn dot(State(site): State<Arc<Site>>) -> Markup {
 }
 
 fn of(verdict: &Verdict) -> Markup {
-    let count = verdict.findings.len();
-    let (class, text) = match count {
-        0 if verdict.unknown.is_empty() => ("dot well", "All is well".to_owned()),
-        0 => ("dot", "All is well that is known".to_owned()),
-        1 => ("dot wrong", "1 thing is not well".to_owned()),
-        _ => ("dot wrong", format!("{count} things are not well")),
+    let class = match (verdict.is_well(), verdict.unknown.is_empty()) {
+        (true, true) => "dot well",
+        (true, false) => "dot",
+        (false, _) => "dot wrong",
     };
-    html! { span class=(class) aria-hidden="true" {} span { (text) } }
+    html! { span class=(class) aria-hidden="true" {} span { (verdict.sentence()) } }
 }
 
 #[cfg(test)]

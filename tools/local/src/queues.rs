@@ -317,14 +317,17 @@ impl Queues {
         })
     }
 
-    /// Deletes the message of this receipt. Returns false if it is not the latest receipt of a message.
+    /// Deletes the message of this receipt. Returns false if it is not the latest receipt of a message, or if it is of a
+    /// FIFO queue and no longer hides its message.
     ///
     /// # Errors
     /// No queue has this name, URL or ARN.
     pub fn delete(&self, queue: &str, receipt: &str) -> Result<bool, UnknownQueue> {
-        self.change(queue, |Queue { waiting, .. }| {
+        let now = Instant::now();
+        self.change(queue, |Queue { waiting, resource, .. }| {
             let before = waiting.len();
-            waiting.retain(|waiting| waiting.receipt.as_deref() != Some(receipt));
+            let has_ended = |waiting: &Waiting| resource.is_fifo && !waiting.is_hidden(now);
+            waiting.retain(|it| it.receipt.as_deref() != Some(receipt) || has_ended(it));
             waiting.len() < before
         })
     }

@@ -233,10 +233,15 @@ struct DeleteMessage {
     receipt_handle: String,
 }
 
-/// An old receipt deletes nothing. As on AWS, that is not an error.
+/// An old receipt deletes nothing. As on AWS, that is an error only for a FIFO queue.
 fn delete_message<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
-    let request: DeleteMessage = parse(body)?;
-    services.queues.delete(&request.queue_url, &request.receipt_handle).map_err(no_queue)?;
+    let DeleteMessage { queue_url, receipt_handle } = parse(body)?;
+    let is_deleted = services.queues.delete(&queue_url, &receipt_handle).map_err(no_queue)?;
+    let attributes = services.queues.attributes(&queue_url).map_err(no_queue)?;
+    if !is_deleted && attributes.contains_key("FifoQueue") {
+        let message = "the receipt handle has expired".to_owned();
+        return Err(("InvalidParameterValue", message));
+    }
     Ok(json!({}))
 }
 

@@ -150,3 +150,19 @@ fn a_failed_batch_is_published_or_indexed_as_it_is_asked() {
         assert_eq!(error, "the object's payload has no records of a stream");
     }
 }
+
+#[test]
+fn a_function_has_the_name_of_the_stack_or_that_of_cloudformation() {
+    for function in ["notify-partner", "NotifyPartner", "my-shop-NotifyPartner-0aB1cD2eF3gH"] {
+        assert!(is_function_of(function, "notify-partner"), "{function}");
+    }
+    for function in
+        ["my-shop-NotifyPartners-0aB1cD2eF3gH", "notify-partner-x", "my-NotifyPart-0aB1"]
+    {
+        assert!(!is_function_of(function, "notify-partner"), "{function}");
+    }
+    assert!(is_function_of(
+        "s-ReleaseAllocationsOfCanc-0aB1",
+        "release-allocations-of-cancelled-orders"
+    ));
+}

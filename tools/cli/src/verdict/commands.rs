@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::finding::{COMMANDS_MS, REJECTED_MIN, Sources, StackFault, Verdict, What, counted};
-use crate::commands::CommandLine;
+use crate::commands::{CommandLine, LINES_MAX, OutcomeKind};
 use crate::stats::Stats;
 
 const UNNAMED: &str = "commands, whose lines are named with --log-group, --logs or --stack";
+const CUT: &str =
+    "some commands of the last 15 minutes, because there are more than are read at once";
 
 pub(super) async fn find(sources: &Sources<'_>, now_ms: u64) -> Verdict {
     if !sources.commands.are_known() {
@@ -15,7 +17,10 @@ pub(super) async fn find(sources: &Sources<'_>, now_ms: u64) -> Verdict {
     let mut verdict = Verdict::default();
     let since_ms = now_ms.saturating_sub(COMMANDS_MS);
     match sources.commands.since(since_ms).await {
-        Ok(lines) => verdict.findings = of(&lines, since_ms, now_ms),
+        Ok(lines) => {
+            verdict.findings = of(&lines, since_ms, now_ms);
+            verdict.unknown.extend((lines.len() >= LINES_MAX).then_some(CUT));
+        }
         Err(error) => verdict.unreadable("lines of commands", "/commands", &error),
     }
     verdict
@@ -24,7 +29,7 @@ pub(super) async fn find(sources: &Sources<'_>, now_ms: u64) -> Verdict {
 /// The slices with failed commands, and those that reject every command.
 fn of(lines: &[CommandLine], since_ms: u64, now_ms: u64) -> Vec<StackFault> {
     let mut first = BTreeMap::new();
-    for line in lines.iter().filter(|line| line.failed()) {
+    for line in lines.iter().filter(|line| line.kind() == OutcomeKind::Failed) {
         first.entry(&*line.slice).or_insert(line);
     }
     let stats = Stats::of(lines, since_ms, now_ms);
@@ -39,7 +44,7 @@ fn of(lines: &[CommandLine], since_ms: u64, now_ms: u64) -> Vec<StackFault> {
         } else {
             return None;
         };
-        let (url, step) = ("/commands".to_owned(), "Look at the log of the slice");
+        let (url, step) = ("/commands".to_owned(), "Look at the commands");
         Some(StackFault { what: What::Slice, name: slice, count, since_ms, text, url, step })
     };
     stats.slices.into_iter().filter_map(of_slice).collect()
@@ -65,7 +70,12 @@ mod tests {
             let found = of(&lines(outcomes), 0, 1);
             found.first().map(|finding| (finding.count, finding.text.clone()))
         };
-        for well in [&["accepted"][..], &["rejected"; 4], &["malformed", "key-reused"], &[]] {
+        for well in [
+            &["accepted"][..],
+            &["rejected"; 4],
+            &["malformed", "key-reused", "scope-missing"],
+            &[],
+        ] {
             assert_eq!(text(well), None, "{well:?}");
         }
         let failed = (2, "2 commands of lend failed: no <table>".to_owned());

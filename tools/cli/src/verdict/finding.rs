@@ -63,21 +63,23 @@ pub struct StackFault {
     pub step: &'static str,
 }
 
-/// What a stack has, beside its findings.
+/// What a stack has, beside its findings. What can't be read is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StackCounts {
     /// Views.
-    pub views: u64,
+    pub views: Option<u64>,
     /// Reactors and ordered automations.
-    pub reactors: u64,
+    pub reactors: Option<u64>,
     /// Lanes that wait for their next try.
-    pub lanes_waiting: u64,
+    pub lanes_waiting: Option<u64>,
     /// Slices with deadlines.
-    pub deadlines: u64,
+    pub deadlines: Option<u64>,
     /// Deadlines that are due now, late or not.
-    pub due: u64,
-    /// Commands in the queue; `None` if unknown.
+    pub due: Option<u64>,
+    /// About how many dead letters the queues keep, and of each bucket at most the first ten.
+    pub dead_letters: Option<u64>,
+    /// Commands in the queue.
     pub queued: Option<u64>,
 }
 
@@ -125,11 +127,12 @@ impl Verdict {
         self.unknown.append(&mut other.unknown);
         let [own, others] = [&self.counts, &other.counts];
         self.counts = StackCounts {
-            views: own.views + others.views,
-            reactors: own.reactors + others.reactors,
-            lanes_waiting: own.lanes_waiting + others.lanes_waiting,
-            deadlines: own.deadlines + others.deadlines,
-            due: own.due + others.due,
+            views: own.views.or(others.views),
+            reactors: own.reactors.or(others.reactors),
+            lanes_waiting: own.lanes_waiting.or(others.lanes_waiting),
+            deadlines: own.deadlines.or(others.deadlines),
+            due: own.due.or(others.due),
+            dead_letters: own.dead_letters.or(others.dead_letters),
             queued: own.queued.or(others.queued),
         };
         self
@@ -141,6 +144,17 @@ impl Verdict {
         self.findings.is_empty()
     }
 
+    /// The verdict in one sentence, without a full stop.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        match self.findings.len() {
+            0 if self.unknown.is_empty() => "All is well".to_owned(),
+            0 => "All is well that is known".to_owned(),
+            1 => "1 thing is not well".to_owned(),
+            count => format!("{count} things are not well"),
+        }
+    }
+
     pub(super) fn unreadable(&mut self, name: &str, url: &str, error: &anyhow::Error) {
         self.findings.push(StackFault {
             what: What::Source,
@@ -149,7 +163,7 @@ impl Verdict {
             since_ms: None,
             text: format!("The {name} can't be read: {error:#}"),
             url: url.to_owned(),
-            step: "Look at the page",
+            step: "Look again",
         });
     }
 }
@@ -164,7 +178,7 @@ impl Display for Verdict {
             write_line!(f, "Not known: {unknown}.")?;
         }
         if self.is_well() {
-            write_line!(f, "All is well.")?;
+            write_line!(f, "{}.", self.sentence())?;
         }
         Ok(())
     }

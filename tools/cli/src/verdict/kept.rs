@@ -1,6 +1,6 @@
 //! Dead letters, failed batches, and the queue of commands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use aws_sdk_sqs::types::QueueAttributeName as Attribute;
@@ -21,6 +21,8 @@ const UNNAMED: &str = "dead letters, whose stores are named with --queue, --buck
 #[derive(Default)]
 struct Group {
     count: u64,
+    /// Whether it may be more.
+    or_more: bool,
     since_ms: Option<u64>,
     cause: Option<String>,
     can_be_redriven: bool,
@@ -33,38 +35,77 @@ pub(super) async fn find(sources: &Sources<'_>) -> Verdict {
     }
     let queues = join_all(sources.queues.iter().map(|queue| of_queue(sources, queue)));
     let buckets = join_all(sources.buckets.iter().map(|bucket| of_bucket(sources, bucket)));
-    let (queues, buckets, queued) = tokio::join!(queues, buckets, queued(sources));
+    let queued = async { waiting(sources, sources.command_queue?).await };
+    let (queues, buckets, queued) = tokio::join!(queues, buckets, queued);
     let stores = sources.queues.iter().chain(sources.buckets);
     let mut groups = BTreeMap::<String, Group>::new();
+    let mut count = verdict.unknown.is_empty().then_some(0);
     for (Named { name, .. }, found) in stores.zip(queues.into_iter().chain(buckets)) {
         match found {
             Err(error) => {
+                count = None;
                 verdict.unreadable(&format!("dead letters of {name}"), "/dead-letters", &error);
             }
-            Ok(found) => found.into_iter().for_each(|tried| note(&mut groups, name, tried)),
+            Ok(mut found) => {
+                count = count.map(|count| count + found.count());
+                for (tried, _) in &mut found.first {
+                    if let Some(name) = tried.whose.in_stack(sources.stack) {
+                        tried.whose.function = Some(name.to_owned());
+                    }
+                }
+                note(&mut groups, name, found);
+            }
         }
     }
+    verdict.counts.dead_letters = count;
     verdict.findings.extend(groups.into_iter().map(|(name, group)| group.finding(name)));
     verdict.counts.queued = queued;
     verdict
 }
 
-fn note(groups: &mut BTreeMap<String, Group>, store: &str, tried: Tried) {
-    let Tried { whose, history, kept, fate, .. } = tried;
-    let group = groups.entry(whose.function.unwrap_or_else(|| store.to_owned())).or_default();
-    let failed = history.first_failed.as_deref().and_then(ms_of_rfc3339);
-    group.count += 1;
-    group.since_ms = group.since_ms.into_iter().chain(failed).min();
-    group.can_be_redriven |= !matches!(fate, Fate::Stays(_));
-    let cause = kept.or_else(|| fate.cause().map(str::to_owned));
-    group.cause = group.cause.take().or(cause);
+/// The first dead letters of a store, each with the time since which it is kept, and about how many a queue has.
+struct Found {
+    first: Vec<(Tried, Option<u64>)>,
+    in_queue: Option<u64>,
+}
+
+impl Found {
+    fn count(&self) -> u64 {
+        self.in_queue.unwrap_or_default().max(self.first.len() as u64)
+    }
+}
+
+fn note(groups: &mut BTreeMap<String, Group>, store: &str, found: Found) {
+    let or_more = found.first.len() >= LOOK_MAX;
+    let count = found.count();
+    let name = |tried: &Tried| tried.whose.function.clone().unwrap_or_else(|| store.to_owned());
+    let names: BTreeSet<_> = found.first.iter().map(|(tried, _)| name(tried)).collect();
+    // A count of a queue is exact for a function only if no other function is in sight.
+    let is_exact = names.len() == 1 && found.in_queue.is_some();
+    if let Some(only) = names.first().filter(|_| is_exact) {
+        groups.entry(only.clone()).or_default().count += count - found.first.len() as u64;
+    }
+    for (tried, at_ms) in found.first {
+        let group = groups.entry(name(&tried)).or_default();
+        let Tried { history, kept, fate, .. } = tried;
+        let failed = history.first_failed.as_deref().and_then(ms_of_rfc3339).or(at_ms);
+        group.count += 1;
+        group.or_more |= or_more && !is_exact;
+        group.since_ms = group.since_ms.into_iter().chain(failed).min();
+        group.can_be_redriven |= !matches!(fate, Fate::Stays(_));
+        let cause = kept.or_else(|| fate.cause().map(str::to_owned));
+        group.cause = group.cause.take().or(cause);
+    }
 }
 
 impl Group {
     fn finding(self, name: String) -> StackFault {
-        let Self { count, since_ms, cause, can_be_redriven } = self;
+        let Self { count, or_more, since_ms, cause, can_be_redriven } = self;
         let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-        let what = counted(count, "dead letter", "dead letters");
+        let what = match or_more {
+            true => format!("{count} or more dead letters"),
+            false => counted(count, "dead letter", "dead letters"),
+        };
         let step = match can_be_redriven {
             true => "Mend the cause, then redrive",
             false => "Delete with a reason",
@@ -74,32 +115,70 @@ impl Group {
     }
 }
 
-async fn of_queue(sources: &Sources<'_>, queue: &Named) -> Result<Vec<Tried>> {
-    first(DeadLetterBox::queue(sources.config, &queue.at, Receive::Look)).await
+async fn of_queue(sources: &Sources<'_>, queue: &Named) -> Result<Found> {
+    let store = DeadLetterBox::queue(sources.config, &queue.at, Receive::Look);
+    let (first, in_queue) = tokio::join!(first(store), waiting(sources, &queue.at));
+    Ok(Found { first: first?, in_queue })
 }
 
-async fn of_bucket(sources: &Sources<'_>, bucket: &Named) -> Result<Vec<Tried>> {
+async fn of_bucket(sources: &Sources<'_>, bucket: &Named) -> Result<Found> {
     let to = To::of_function(&bucket.name);
-    first(DeadLetterBox::bucket(sources.config, &bucket.at, to).await?).await
+    let first = first(DeadLetterBox::bucket(sources.config, &bucket.at, to).await?).await?;
+    Ok(Found { first, in_queue: None })
 }
 
-async fn first(mut store: DeadLetterBox) -> Result<Vec<Tried>> {
+async fn first(mut store: DeadLetterBox) -> Result<Vec<(Tried, Option<u64>)>> {
     let mut found = Vec::new();
     while found.len() < LOOK_MAX {
         let some = store.next().await?;
         if some.is_empty() {
             break;
         }
-        found.extend(some.into_iter().map(|kept| look(kept.dead_letter, kept.name)));
+        for kept in some {
+            if kept.body.is_none() {
+                kept.dead_letter?;
+            } else {
+                found.push((look(kept.dead_letter, kept.name), kept.at_ms));
+            }
+        }
     }
     Ok(found)
 }
 
-/// About how many commands wait in the queue.
-async fn queued(sources: &Sources<'_>) -> Option<u64> {
+/// About how many messages wait in a queue.
+async fn waiting(sources: &Sources<'_>, url: &str) -> Option<u64> {
     let client = aws_sdk_sqs::Client::new(sources.config);
-    let asked = client.get_queue_attributes().queue_url(sources.command_queue?);
+    let asked = client.get_queue_attributes().queue_url(url);
     let asked = asked.attribute_names(Attribute::ApproximateNumberOfMessages);
     let found = asked.send().await.ok()?.attributes?;
     found.get(&Attribute::ApproximateNumberOfMessages)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dead_letter::{History, Whose};
+
+    #[test]
+    fn a_count_is_of_the_whole_queue_or_says_that_there_may_be_more() {
+        let text = |in_queue, functions: [&str; 2]| {
+            let tried = |number: usize| Tried {
+                name: number.to_string(),
+                whose: Whose { function: Some(functions[number % 2].to_owned()), rule: None },
+                history: History::default(),
+                kept: None,
+                fate: Fate::Left,
+            };
+            let first = (0..LOOK_MAX).map(|number| (tried(number), Some(7))).collect();
+            let mut groups = BTreeMap::new();
+            note(&mut groups, "q", Found { first, in_queue });
+            let (name, group) = groups.pop_first().expect("a group");
+            let StackFault { text, since_ms, .. } = group.finding(name);
+            assert_eq!(since_ms, Some(7));
+            text
+        };
+        assert_eq!(text(Some(5_000), ["a", "a"]), "5000 dead letters of a");
+        assert_eq!(text(Some(5_000), ["a", "b"]), "5 or more dead letters of a");
+        assert_eq!(text(None, ["a", "a"]), "10 or more dead letters of a");
+    }
 }

@@ -8,7 +8,7 @@ use ringfence_reactors::ReactorTable;
 use ringfence_stack::Stack;
 use ringfence_views::{DUE_LATE_MS, DueReader, DueStanding, ViewReader};
 
-use super::finding::{Sources, StackCounts, StackFault, Unread, Verdict, What, counted};
+use super::finding::{Sources, StackFault, Unread, Verdict, What, counted};
 use crate::lanes;
 
 const UNNAMED: &str =
@@ -49,7 +49,6 @@ async fn of_views(
 ) -> Result<()> {
     let names: Vec<_> = stack.rows().iter().map(|view| view.name).collect();
     let standing = views.reached(&names, unread.end).await?;
-    verdict.counts.views = stack.contexts.iter().map(|of| of.views.len() as u64).sum();
     for (name, standing) in names.into_iter().zip(standing) {
         let url = format!("/views/{name}");
         // A view that was never served is being built.
@@ -78,10 +77,11 @@ async fn of_views(
                 since_ms: Some(since_ms),
                 text: format!("The view {name} is {what} behind"),
                 url,
-                step: "Look at the log of project-views",
+                step: "Look at the view",
             });
         }
     }
+    verdict.counts.views = Some(stack.contexts.iter().map(|of| of.views.len() as u64).sum());
     Ok(())
 }
 
@@ -96,11 +96,11 @@ async fn of_reactors(
     let names = lanes::readers(stack);
     let standing = try_join_all(names.iter().map(|name| table.standing(name))).await?;
     let parked = try_join_all(names.iter().map(|name| table.parked(name))).await?;
-    verdict.counts.reactors = names.len() as u64;
+    let (reactors, mut lanes_waiting) = (names.len() as u64, 0);
     for ((name, standing), lanes) in names.into_iter().zip(standing).zip(parked) {
         let (waiting, parked): (Vec<_>, Vec<_>) =
             lanes.iter().partition(|lane| lane.next_ms.is_some() || lane.asked.is_some());
-        verdict.counts.lanes_waiting += waiting.len() as u64;
+        lanes_waiting += waiting.len() as u64;
         if let Some(first) = parked.iter().min_by_key(|lane| lane.at_ms) {
             let count = parked.len() as u64;
             let what = counted(count, "lane is", "lanes are");
@@ -124,10 +124,12 @@ async fn of_reactors(
                 since_ms: Some(since_ms),
                 text: format!("{name} is {} behind", counted(count, "event", "events")),
                 url: "/lanes".to_owned(),
-                step: "Look at its log",
+                step: "Look at the lanes",
             });
         }
     }
+    verdict.counts.reactors = Some(reactors);
+    verdict.counts.lanes_waiting = Some(lanes_waiting);
     Ok(())
 }
 
@@ -140,11 +142,10 @@ async fn of_deadlines(
 ) -> Result<()> {
     let dues: Vec<_> = stack.contexts.iter().flat_map(|context| &context.dues).collect();
     let standing = try_join_all(dues.iter().map(|due| reader.standing(due, now_ms))).await?;
-    let counts = &mut verdict.counts;
-    *counts = StackCounts { deadlines: dues.len() as u64, ..counts.clone() };
+    let mut due_now = 0;
     for (due, standing) in dues.iter().zip(standing) {
         let DueStanding { rows, earliest_ms, notes, .. } = standing;
-        verdict.counts.due += rows as u64;
+        due_now += rows as u64;
         let Some(since_ms) = earliest_ms.filter(|at| now_ms.saturating_sub(*at) > DUE_LATE_MS)
         else {
             continue;
@@ -160,5 +161,7 @@ async fn of_deadlines(
             step: "Mend the cause, then run `ringfence due`",
         });
     }
+    verdict.counts.deadlines = Some(dues.len() as u64);
+    verdict.counts.due = Some(due_now);
     Ok(())
 }

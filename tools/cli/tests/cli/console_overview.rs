@@ -93,7 +93,7 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
         "Needs a person: </strong>1 dead letter of Automations: the message is not JSON",
         "href=\"/dead-letters\">Delete with a reason</a>",
         "1 command of pack-parcel failed: internal, since <time",
-        "href=\"/commands\">Look at the log of the slice</a>",
+        "href=\"/commands\">Look at the commands</a>",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
@@ -111,6 +111,9 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     let found = &status["findings"][0];
     assert_eq!((&found["what"], &found["name"]), (&json!("slice"), &json!("pack-parcel")));
     assert_eq!(status["unknown"].as_array().unwrap().len(), 1, "no flag names a queue: {status}");
+    let (_, unread) = world.json(&["status", "--view-table", "none"]);
+    assert_eq!(unread["counts"]["views"], json!(null), "{unread}");
+    assert_eq!(unread["counts"]["reactors"], json!(null), "{unread}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -107,6 +107,14 @@ async fn messages_that_succeed_are_deleted_and_the_others_stay() {
         assert_eq!(message.group.as_deref(), Some("roomId:r1"));
     }
     assert_eq!(commands.len(), 2);
+    // A FIFO queue deletes only a message that its receiver hides.
+    let fifo = url.replace(QUEUE, COMMANDS);
+    let delete = ["redrive", "--queue", &fifo, "--why", "a test", "--delete"];
+    for left in [1, 0] {
+        let name = &*world.queues.messages()[COMMANDS][left].message_id;
+        assert_eq!(world.run(&[&delete[..], &[name]].concat()), (0, String::new()));
+        assert_eq!(world.queues.messages()[COMMANDS].len(), left);
+    }
     let events = world.on_the_bus();
     assert_eq!(orders(&events), ["o1", "o2", "o3", "o4"]);
     assert_eq!(events[0]["source"], "catalog");
