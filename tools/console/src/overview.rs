@@ -62,7 +62,8 @@ async fn series(site: &Site, within: &'static str) -> anyhow::Result<Option<Arc<
     let mut kept = site.series.lock().await;
     let now_ms = Clock::system().now_ms();
     let kept_ms = verdict::KEPT_MS.max(length / KEPT_PART);
-    if let Some(series) = kept.get(within).filter(|it| now_ms.abs_diff(it.until_ms) < kept_ms) {
+    let kept_now = kept.get(within).filter(|(end, _)| now_ms.abs_diff(*end) < kept_ms);
+    if let Some((_, series)) = kept_now {
         return Ok(Some(series.clone()));
     }
     let since_ms = now_ms.saturating_sub(length);
@@ -70,7 +71,7 @@ async fn series(site: &Site, within: &'static str) -> anyhow::Result<Option<Arc<
     let slices = site.lists.stack.slices();
     let contexts = slices.map(|(context, slice)| (slice.name, context.name)).collect();
     let series = Arc::new(Series::of(&contexts, &lines, since_ms, now_ms));
-    kept.insert(within, series.clone());
+    kept.insert(within, (Clock::system().now_ms(), series.clone()));
     Ok(Some(series))
 }
 
