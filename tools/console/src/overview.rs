@@ -241,7 +241,10 @@ fn of_series(site: &Site, series: &Series) -> Markup {
         }
         h2 { "Last flows" }
         @if series.flows.is_empty() { p.note { "None in this time." } }
-        @else { ul.list { @for flow in &series.flows { li { (of_flow(site, flow)) } } } }
+        @else {
+            p.note { "A link looks for the flow in up to 10,000 events of the index, for half a read unit each." }
+            ul.list { @for flow in &series.flows { li { (of_flow(site, flow)) } } }
+        }
     }
 }
 
@@ -249,7 +252,9 @@ fn of_flow(site: &Site, flow: &LastFlow) -> Markup {
     let LastFlow { correlation_id, slice, at_ms, commands, events, outcome } = flow;
     html! {
         (ago(*at_ms)) " " (link(site, slice)) " "
-        a href=(url("/search", [("q", &**correlation_id)])) { (correlation_id) }
+        // The index has only events.
+        @if *events == 0 { (correlation_id) }
+        @else { a href=(url("/search", [("q", &**correlation_id), ("further", "true")])) { (correlation_id) } }
         span.note {
             " commands: " (commands) ", events: " (events)
             @if let Some(outcome) = outcome { ", " (outcome) }
