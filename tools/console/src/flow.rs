@@ -23,6 +23,8 @@ use crate::frame::{Kind, Problem, encoded, given, url};
 pub(crate) const FURTHER: &str = "further";
 /// The most entries before and after the event whose bodies a page may read.
 const FURTHER_MAX: usize = 10_000;
+/// So many bodies are read at once.
+const BODIES_MAX: usize = 500;
 /// The most characters of a command's id. A UUID fits.
 const ID_CHARS_MAX: usize = 36;
 /// Deeper lines are not indented further.
@@ -123,9 +125,12 @@ pub(crate) async fn find(
     let has_more =
         near.len() < count || from < end || oldest.is_some_and(|it| it > Checkpoint::START);
     near.sort_unstable();
-    entries.extend(read(near).await?);
+    let is_of_flow = |it: &Entry| it.event.metadata.text("correlationId") == Some(correlation);
+    entries.retain(is_of_flow);
+    for some in near.chunks(BODIES_MAX) {
+        entries.extend(read(some.to_vec()).await?.into_iter().filter(is_of_flow));
+    }
     entries.sort_by_key(|entry| entry.checkpoint);
-    entries.retain(|it| it.event.metadata.text("correlationId") == Some(correlation));
     Ok(Some(Found { flow: Flow::new(entries), entry, is_far, has_more }))
 }
 
@@ -175,7 +180,10 @@ impl Found {
         let hidden = self.flow.commands.len().saturating_sub(COMMANDS_MAX);
         let here = event_url(self.entry.checkpoint);
         html! {
-            p { "The first event was recorded at " (rfc3339(began)) ". Times are after it." }
+            p {
+                "The first event was recorded at " (rfc3339(began)) ". Times are after it. "
+                "Deadlines are as far as this flow shows."
+            }
             ol.flow {
                 @for (n, line) in lines.iter().enumerate() {
                     @let before = lines[n.saturating_sub(1)].at_ms;

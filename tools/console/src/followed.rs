@@ -85,8 +85,9 @@ impl Followed {
         for (id, before) in ids.iter().zip(before) {
             let after = time(rows, id);
             let does = match (before, after) {
-                (_, None) => "clears the deadline of ",
+                // Also if the flow shows no deadline that it could clear.
                 (before, after) if before == after => continue,
+                (_, None) => "clears the deadline of ",
                 (None, Some(_)) => "sets a deadline for ",
                 (Some(_), Some(_)) => "moves the deadline of ",
             };

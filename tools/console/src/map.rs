@@ -20,8 +20,9 @@ use crate::replay::Replay;
 use crate::site::Site;
 use crate::verdict;
 
-/// A page waits this long for the lines of commands.
+/// A page waits this long for the lines of commands and the verdict.
 const LINES_TIME: Duration = Duration::from_secs(3);
+const LATE: &str = "No answer came in three seconds, so traffic and what is wrong are not known.";
 const HOUR_MS: u64 = 3_600_000;
 /// A larger stack is shown by context first.
 const SLICES_MAX: usize = 60;
@@ -117,27 +118,31 @@ pub(crate) struct Traffic {
 impl Traffic {
     async fn of(site: &Site, map: &Map) -> (Self, Cost) {
         let since = Clock::system().now_ms().saturating_sub(HOUR_MS);
-        let lines = timeout(LINES_TIME, site.commands.since(since));
-        let (lines, (verdict, has_looked)) = join!(lines, verdict::find(site));
         let mut traffic = Self::default();
+        // Both read the log.
+        let looks = async { join!(site.commands.since(since), verdict::find(site)) };
+        let Ok((lines, (verdict, has_looked))) = timeout(LINES_TIME, looks).await else {
+            traffic.unknown = Some(LATE.to_owned());
+            return (traffic, Cost::default());
+        };
         match lines {
             _ if !site.commands.are_known() => {
                 traffic.unknown =
                     Some("No flag names the log, so the traffic is not known.".to_owned());
             }
-            Err(_) => traffic.unknown = Some("The log did not answer in three seconds.".to_owned()),
-            Ok(Err(error)) => traffic.unknown = Some(format!("{error:#}.")),
-            Ok(Ok(lines)) => {
-                let mut commands = BTreeMap::<_, (u64, u64)>::new();
+            Err(error) => traffic.unknown = Some(format!("{error:#}.")),
+            Ok(lines) => {
+                let (mut commands, mut events) = (BTreeMap::<_, u64>::new(), BTreeMap::new());
                 for line in &lines {
-                    let (all, written) = commands.entry(&*line.slice).or_default();
-                    *all += 1;
-                    *written += line.events.values().sum::<u64>();
+                    *commands.entry(&*line.slice).or_default() += 1;
                     for (name, count) in &line.events {
-                        traffic.event(map, &line.slice, name, *count);
+                        *events.entry((&*line.slice, &**name)).or_default() += count;
                     }
                 }
-                for (slice, (all, _)) in commands {
+                for ((slice, name), count) in events {
+                    traffic.event(map, slice, name, count);
+                }
+                for (slice, all) in commands {
                     for node in
                         map.nodes.iter().filter(|node| node.is_slice() && node.name == slice)
                     {
@@ -159,9 +164,9 @@ impl Traffic {
     /// Counts events that a slice has written.
     fn event(&mut self, map: &Map, slice: &str, name: &str, count: u64) {
         let written = map.edges.iter().find(|edge| {
-            let ends = map.get(&edge.from).zip(map.get(&edge.to));
+            let ends = || map.get(&edge.from).zip(map.get(&edge.to));
             edge.does == EdgeKind::Writes
-                && ends.is_some_and(|(from, to)| from.name == slice && to.name == name)
+                && ends().is_some_and(|(from, to)| from.name == slice && to.name == name)
         });
         let Some(written) = written else { return };
         let after = map.edges.iter().filter(|edge| edge.from == written.to);

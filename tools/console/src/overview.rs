@@ -62,7 +62,8 @@ async fn series(site: &Site, within: &'static str) -> anyhow::Result<Option<Arc<
     let mut kept = site.series.lock().await;
     let now_ms = Clock::system().now_ms();
     let kept_ms = verdict::KEPT_MS.max(length / KEPT_PART);
-    if let Some(series) = kept.get(within).filter(|it| now_ms.abs_diff(it.until_ms) < kept_ms) {
+    let kept_now = kept.get(within).filter(|(end, _)| now_ms.abs_diff(*end) < kept_ms);
+    if let Some((_, series)) = kept_now {
         return Ok(Some(series.clone()));
     }
     let since_ms = now_ms.saturating_sub(length);
@@ -70,7 +71,7 @@ async fn series(site: &Site, within: &'static str) -> anyhow::Result<Option<Arc<
     let slices = site.lists.stack.slices();
     let contexts = slices.map(|(context, slice)| (slice.name, context.name)).collect();
     let series = Arc::new(Series::of(&contexts, &lines, since_ms, now_ms));
-    kept.insert(within, series.clone());
+    kept.insert(within, (Clock::system().now_ms(), series.clone()));
     Ok(Some(series))
 }
 
@@ -236,7 +237,10 @@ fn of_series(site: &Site, series: &Series) -> Markup {
         }
         h2 { "Last flows" }
         @if series.flows.is_empty() { p.note { "None in this time." } }
-        @else { ul.list { @for flow in &series.flows { li { (of_flow(site, flow)) } } } }
+        @else {
+            p.note { "A link looks for the flow in up to 10,000 events of the index, for half a read unit each." }
+            ul.list { @for flow in &series.flows { li { (of_flow(site, flow)) } } }
+        }
     }
 }
 
@@ -244,7 +248,9 @@ fn of_flow(site: &Site, flow: &LastFlow) -> Markup {
     let LastFlow { correlation_id, slice, at_ms, commands, events, outcome } = flow;
     html! {
         (ago(*at_ms)) " " (link(site, slice)) " "
-        a href=(url("/search", [("q", &**correlation_id)])) { (correlation_id) }
+        // The index has only events.
+        @if *events == 0 { (correlation_id) }
+        @else { a href=(url("/search", [("q", &**correlation_id), ("further", "true")])) { (correlation_id) } }
         span.note {
             " commands: " (commands) ", events: " (events)
             @if let Some(outcome) = outcome { ", " (outcome) }

@@ -83,11 +83,12 @@ impl Replay {
         url("/map", [("event", &*event), (FURTHER, further), ("step", &*step)])
     }
 
-    /// Links to the steps. They work without the script, which adds a button to play them.
+    /// Links to the steps. They work without the script, which adds a button to play them. Each step reads the flow
+    /// again, so a flow that was searched far is not played.
     pub(crate) fn controls(&self) -> Markup {
         let (count, event) = (self.commands.len(), self.event.to_string());
         html! {
-            nav.pages aria-label="Steps" data-replay="" {
+            nav.pages aria-label="Steps" data-replay[!self.is_far] {
                 @if self.step > 1 { a href=(self.url(self.step - 1)) rel="prev" { "Previous step" } }
                 span { "Step " (self.step) " of " (count) }
                 @if self.step < count { a href=(self.url(self.step + 1)) rel="next" { "Next step" } }
@@ -97,7 +98,7 @@ impl Replay {
                 p.note {
                     "There may be more: only the nearest events of the index were read. "
                     a href=(url("/map", [("event", &*event), (FURTHER, "true")])) { "Look further" }
-                    ", for up to 10,000 read units."
+                    ", for up to 10,000 read units each step."
                 }
             }
         }

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use ringfence_cli::readable;
 use ringfence_core::{Boundary, BoundaryId, Catalog};
-use ringfence_feed::{Checkpoint, FeedError, Index};
+use ringfence_feed::{Checkpoint, FeedError, Index, Reference};
 use ringfence_stack::Stack;
 use ringfence_template::map::{Map, Node};
 
@@ -25,7 +25,7 @@ const ANSWERS_MAX: usize = 100;
 const EVENTS_MAX: usize = 25;
 /// The same if a person asks for more.
 const FURTHER_MAX: usize = 10_000;
-/// So many bodies are read at once.
+/// So many bodies are read at once, each of a block of 4 KB on average.
 const BODIES_MAX: usize = 500;
 /// The metadata that is searched, with its name for people.
 const IDS: [(&str, &str); 2] = [("commandId", "command"), ("correlationId", "correlation id")];
@@ -89,7 +89,12 @@ pub(crate) async fn page(
                 "the name of a slice, a type of events, a view or a reactor, or a part of it."
             }
         }
-        @if !text.is_empty() && answers.is_empty() { p { "Nothing has the name or the id " code { (text) } "." } }
+        @if !text.is_empty() && answers.is_empty() {
+            @match looked {
+                Some((events, false)) => p { "Not found in the newest " (events) " events: " code { (text) } "." },
+                _ => p { "Nothing has the name or the id " code { (text) } "." },
+            }
+        }
         ul.found {
             @for answer in answers.iter().take(ANSWERS_MAX) { li { (answer.link) " " span.note { (answer.what) } } }
         }
@@ -168,9 +173,19 @@ async fn placed(index: &Index, stack: &Stack, text: &str) -> Result<Vec<Answer>,
 
 /// Looks for an event with this id of a command or a correlation, among the newest events of the index.
 async fn look(index: &Index, text: &str, most: usize) -> Result<Looked, FeedError> {
-    let (mut events, mut at) = (0, index.end().await?);
+    let (mut events, mut at, mut blocks) = (0, index.end().await?, most as u64);
     while events < most {
-        let references = index.references(at, BODIES_MAX.min(most - events), false).await?;
+        let mut references = index.references(at, BODIES_MAX.min(most - events), false).await?;
+        let fits = |(_, reference): &&(Checkpoint, Reference)| {
+            let left = blocks.checked_sub(reference.blocks());
+            blocks = left.unwrap_or_default();
+            left.is_some()
+        };
+        let (count, fit) = (references.len(), references.iter().take_while(fits).count());
+        references.truncate(fit);
+        if references.is_empty() && count > 0 {
+            break;
+        }
         let Some(reached) = references.last().and_then(|(it, _)| it.previous()) else {
             return Ok(Looked { found: None, events, is_whole: true });
         };
@@ -183,6 +198,9 @@ async fn look(index: &Index, text: &str, most: usize) -> Result<Looked, FeedErro
                 let found = Some(Answer::exact(text, what, event_url(entry.checkpoint)));
                 return Ok(Looked { found, events, is_whole: false });
             }
+        }
+        if fit < count {
+            break;
         }
         if at == Checkpoint::START {
             return Ok(Looked { found: None, events, is_whole: true });

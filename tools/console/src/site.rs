@@ -124,10 +124,10 @@ pub(crate) struct Site {
     token: Option<String>,
     /// Jobs that pages have started.
     pub(crate) jobs: Jobs,
-    /// The last verdict.
-    pub(crate) verdict: Mutex<Option<Arc<Verdict>>>,
-    /// What commands did, for each time of the overview.
-    pub(crate) series: Mutex<BTreeMap<&'static str, Arc<Series>>>,
+    /// The last verdict, and when its look ended.
+    pub(crate) verdict: Mutex<Option<(u64, Arc<Verdict>)>>,
+    /// What commands did, for each time of the overview, and when its look ended.
+    pub(crate) series: Mutex<BTreeMap<&'static str, (u64, Arc<Series>)>>,
     /// Whether pages may change the stack. If not, the guard refuses such requests, and no page offers them.
     pub(crate) may_write: bool,
     /// The content of the page `/trouble`, if there is one.

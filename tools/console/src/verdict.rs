@@ -10,15 +10,16 @@ use ringfence_cli::verdict::{Sources, Verdict};
 use crate::frame::shown;
 use crate::site::Site;
 
-/// A verdict is shown for this time, in milliseconds, before somebody looks again.
-pub(crate) const KEPT_MS: u64 = 15_000;
+/// A verdict is shown for this time after the end of its look, in milliseconds. It is shorter than the 15 seconds after
+/// which the script asks again, so that open pages share their looks.
+pub(crate) const KEPT_MS: u64 = 14_000;
 
 /// The verdict of at most [`KEPT_MS`] ago, and whether this call has looked.
 pub(crate) async fn find(site: &Site) -> (Arc<Verdict>, bool) {
     // Requests that come meanwhile wait for the same look.
     let mut kept = site.verdict.lock().await;
     let now_ms = Clock::system().now_ms();
-    if let Some(verdict) = kept.as_ref().filter(|it| now_ms.abs_diff(it.at_ms) < KEPT_MS) {
+    if let Some((_, verdict)) = kept.as_ref().filter(|(end, _)| now_ms.abs_diff(*end) < KEPT_MS) {
         return (verdict.clone(), false);
     }
     let index = site.index();
@@ -33,7 +34,7 @@ pub(crate) async fn find(site: &Site) -> (Arc<Verdict>, bool) {
         commands: &site.commands,
     };
     let verdict = Arc::new(Verdict::find(&sources).await);
-    *kept = Some(verdict.clone());
+    *kept = Some((Clock::system().now_ms(), verdict.clone()));
     (verdict, true)
 }
 

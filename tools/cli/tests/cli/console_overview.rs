@@ -298,7 +298,7 @@ async fn commands_and_conflicts_of_a_time_are_shown() {
     for part in [
         "Numbers of Events by context",
         "These commands took 4.5 read and 24 write units, $0.000016 at list prices",
-        "href=\"/search?q=walk%2D1\">walk-1</a><span class=\"note\"> commands: 3, events: 6, rejected</span>",
+        "href=\"/search?q=walk%2D1&amp;further=true\">walk-1</a><span class=\"note\"> commands: 3, events: 6, rejected</span>",
     ] {
         assert!(overview.contains(part), "{part}: {overview}");
     }

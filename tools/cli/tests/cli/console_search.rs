@@ -27,7 +27,7 @@ async fn a_page_of_a_busy_index_reads_few_bodies_and_says_what_more_would_cost()
     assert_eq!(further, "/events/1?further=true");
     assert!(!console.page(&further).await.contains("Look further"));
     let page = console.page("/search?q=busy").await;
-    assert!(page.contains("in the newest 25 events"), "{page}");
+    assert!(page.contains("Not found in the newest 25 events"), "{page}");
     let further = console.get(&link(&page, "Look in 10000").unwrap()).await;
     assert_eq!(further.headers()[LOCATION], "/events/1");
 }

@@ -19,14 +19,21 @@ const overview = async part => {
 
 const link = document.querySelector("[data-verdict]");
 const part = document.querySelector("[data-refresh]");
+// A look may take longer than the time to the next one. A page that nobody sees does not ask.
+let looks = false;
 const look = async () => {
-  if (document.hidden) return;
+  if (looks || document.hidden) return;
+  looks = true;
   try {
     if (part) await overview(part);
-    if (link) await head(link);
+    await head(link);
   } catch {
-    if (link) link.textContent = "The console does not answer";
+    link.textContent = "The console does not answer";
   }
+  looks = false;
 };
-if (link) head(link).catch(() => {});
-setInterval(look, 15000);
+if (link) {
+  if (!document.hidden) head(link).catch(() => {});
+  document.addEventListener("visibilitychange", look);
+  setInterval(look, part ? 15000 : 60000);
+}
