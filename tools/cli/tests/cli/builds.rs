@@ -102,7 +102,7 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
         back.tail("ItemLabelled", 4).await;
         let page = Console::of(back.command(&["console"])).await.page("/events").await;
         assert!(
-            page.contains("&quot;cents&quot;:700") && page.contains("&quot;price&quot;:4"),
+            page.contains("&quot;cents&quot;: 700") && page.contains("&quot;price&quot;: 4"),
             "{page}"
         );
         let unread = back.run(1, &["schemas", "check"]).await;
