@@ -144,7 +144,9 @@ fn looked(found: &Found, is_all: bool, has_older: bool) -> String {
 
 /// How many of these events there were in a minute, in words; empty if they say nothing about it.
 fn rate(events: usize, times: Option<(u64, u64)>) -> String {
-    let Some((newest, oldest)) = times.filter(|(newest, oldest)| newest.saturating_sub(*oldest) >= 1_000) else {
+    let Some((newest, oldest)) =
+        times.filter(|(newest, oldest)| newest.saturating_sub(*oldest) >= 1_000)
+    else {
         return String::new();
     };
     let rate = (events - 1) as f64 * 60_000.0 / (newest - oldest) as f64;

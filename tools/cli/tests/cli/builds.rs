@@ -155,7 +155,7 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
         assert_eq!(four.tail("ItemAdded", 6).await, shown);
         let console = Console::of(four.command(&["console"])).await;
         let page = console.page("/events").await;
-        let cents = ["400", "300", "700", "500"].map(|cents| format!("&quot;cents&quot;:{cents}"));
+        let cents = ["400", "300", "700", "500"].map(|cents| format!("&quot;cents&quot;: {cents}"));
         assert!(
             cents.iter().all(|cents| page.contains(cents)) && !page.contains("price"),
             "{page}"
