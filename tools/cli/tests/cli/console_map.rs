@@ -21,10 +21,16 @@ async fn the_map_leads_from_the_stack_to_a_context_to_a_slice_and_replays_a_flow
     assert!(page.contains("Its decision reads ") && page.contains("ParcelPacked"), "{page}");
 
     let page = console.page("/map?event=1").await;
-    assert!(page.contains("data-replay") && page.contains("Step 1 of 1") && page.contains(" now\""), "{page}");
+    assert!(
+        page.contains("data-replay") && page.contains("Step 1 of 1") && page.contains(" now\""),
+        "{page}"
+    );
     assert_eq!(link(&page, "The event").as_deref(), Some("/events/1"));
     let far = console.page("/map?event=1&further=true").await;
-    assert!(far.contains("Step 1 of 1") && !far.contains("data-replay"), "each step costs much: {far}");
+    assert!(
+        far.contains("Step 1 of 1") && !far.contains("data-replay"),
+        "each step costs much: {far}"
+    );
     for (path, status, why) in [
         ("/map?event=first", 400, "event: write the checkpoint of an event, a number."),
         ("/map?event=1&step=last", 400, "step: write a number from 1."),
