@@ -1,8 +1,8 @@
 //! The log lines of commands: in CloudWatch Logs, or in the files of a stack on one machine.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -115,20 +115,29 @@ impl CommandLines {
         self.log_group.is_some() || self.logs.is_some()
     }
 
-    /// The log of the function of this name, on this machine; `None` if there is none.
+    /// The last lines of the log of the function of this name, on this machine, and whether there are others; `None`
+    /// if there is no log.
     ///
     /// # Errors
     /// It can't be read.
-    pub fn log_of(&self, function: &str) -> Result<Option<String>> {
+    pub fn log_of(&self, function: &str, bytes_max: u64) -> Result<Option<(String, bool)>> {
         let is_name = !function.is_empty()
             && function.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let Some(folder) = self.logs.as_ref().filter(|_| is_name) else { return Ok(None) };
         let path = folder.join(format!("{function}.log"));
         let reading = || format!("reading {}", path.display());
-        match fs::read(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            read => Ok(Some(String::from_utf8_lossy(&read.with_context(reading)?).into_owned())),
-        }
+        let mut file = match File::open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file.with_context(reading)?,
+        };
+        let begin = file.metadata().with_context(reading)?.len().saturating_sub(bytes_max);
+        file.seek(SeekFrom::Start(begin)).with_context(reading)?;
+        let mut read = Vec::new();
+        file.take(bytes_max).read_to_end(&mut read).with_context(reading)?;
+        // The first line may be a part.
+        let line = read.iter().position(|byte| *byte == b'\n').filter(|_| begin > 0);
+        let lines = &read[line.map_or(0, |end| end + 1)..];
+        Ok(Some((String::from_utf8_lossy(lines).into_owned(), begin > 0)))
     }
 
     /// The lines since a time in milliseconds since 1970, the oldest first, at most [`LINES_MAX`]. The list is empty if
@@ -203,4 +212,20 @@ struct Page {
 struct LogEvent {
     #[serde(default)]
     message: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_log_begins_with_a_whole_line() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("f.log"), "\u{e9}one\ntwo\n").expect("a log");
+        let lines = CommandLines { log_group: None, logs: Some(folder.path().to_owned()) };
+        let end = |bytes_max| lines.log_of("f", bytes_max).expect("readable");
+        assert_eq!(end(10), Some(("\u{e9}one\ntwo\n".to_owned(), false)));
+        assert_eq!(end(8), Some(("two\n".to_owned(), true)));
+        assert_eq!(lines.log_of("g", 8).expect("no log"), None);
+    }
 }

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use clap::builder::NonEmptyStringValueParser;
 use ringfence_aws::Clock;
 use ringfence_core::{rfc3339, visible};
 use ringfence_reactors::{ParkedLane, ReactorError, ReactorTable, Unpark};
@@ -16,6 +15,7 @@ use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::place::CheckpointName;
 use crate::tables::{IndexTable, ViewTable};
+use crate::work::ensure_why;
 use crate::{Lists, remark};
 
 /// The names of the reactors and ordered automations, which read the index lane by lane.
@@ -96,7 +96,7 @@ pub(crate) struct Skip {
     /// The event that failed, as `ringfence parked lanes` shows it.
     event: String,
     /// The reason to skip the event.
-    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long)]
     why: String,
 }
 
@@ -151,6 +151,7 @@ pub(crate) async fn retry(arguments: &Retry, lists: &Lists) -> Result<ExitCode> 
 
 pub(crate) async fn skip(arguments: &Skip, lists: &Lists) -> Result<ExitCode> {
     let Skip { tables, reactor, event, why } = arguments;
+    ensure_why(why)?;
     ask(tables, reactor, event, &Unpark::Skip(why.clone()), lists).await
 }
 

@@ -24,7 +24,7 @@ use crate::topic::{send, topic};
 /// What a person should know about events and commands that were sent again.
 pub const SENT: &str = "Work that fails again comes back as a new dead letter, under a new name";
 
-/// The most bytes of the reason for which a dead letter is deleted.
+/// The most bytes of the reason for which a dead letter is deleted or an event is skipped.
 pub const WHY_BYTES_MAX: usize = 1_024;
 
 /// A dead letter that was read or tried again.
@@ -67,10 +67,10 @@ pub fn look(dead_letter: Result<DeadLetter>, name: String) -> Tried {
     }
 }
 
-/// Checks the reason for which a dead letter is deleted.
+/// Checks the reason for which a dead letter is deleted or an event is skipped.
 pub fn ensure_why(why: &str) -> Result<()> {
     let is_well = !why.trim().is_empty() && why.len() <= WHY_BYTES_MAX;
-    ensure!(is_well, "why: say in 1 to {WHY_BYTES_MAX} bytes why the dead letter is deleted");
+    ensure!(is_well, "why: say in 1 to {WHY_BYTES_MAX} bytes why you do it");
     Ok(())
 }
 

@@ -120,7 +120,8 @@ pub(crate) fn page(
 fn document(title: &str, nav: &Markup, main: &Markup, foot: &Markup) -> Markup {
     shown(&html! {
         (DOCTYPE)
-        html lang="en" {
+        // Relative times follow the clock of the server.
+        html lang="en" data-now=(Clock::system().now_ms()) {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";

@@ -18,6 +18,7 @@ use crate::views::UNNAMED;
 use ringfence_cli::checkpoint::place;
 use ringfence_cli::explain::counted;
 use ringfence_cli::lanes::{next, readers};
+use ringfence_cli::work::ensure_why;
 
 const PATH: &str = "/lanes";
 
@@ -167,8 +168,10 @@ pub(crate) async fn ask(
     let lane = BoundaryId::stored(given(&form, "lane").unwrap_or_default());
     let event = given(&form, "event").unwrap_or_default();
     let ask = match (given(&form, "ask"), given(&form, "why").unwrap_or_default()) {
-        (Some("skip"), "") => return Err(Problem::bad("Say why the event is skipped.".to_owned())),
-        (Some("skip"), why) => Unpark::Skip(why.to_owned()),
+        (Some("skip"), why) => {
+            ensure_why(why).map_err(|wrong| Problem::bad(format!("{wrong}.")))?;
+            Unpark::Skip(why.to_owned())
+        }
         _ => Unpark::Retry,
     };
     match table(&site)?.ask(&reactor, &lane, event, &ask).await {

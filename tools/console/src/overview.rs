@@ -9,13 +9,17 @@ use ringfence_cli::commands::{LINES_MAX, UNKNOWN};
 use ringfence_cli::stats::{PRICES_OF, dollars_of_units, since};
 use ringfence_cli::verdict::{StackFault, Verdict, What};
 
+use crate::axis::duration;
 use crate::commands::{TIME, TIMES, link, times};
 use crate::curve::{figure, number, spark};
+use crate::events::cut;
 use crate::frame::{self, Cost, Problem, ago, given, url};
 use crate::series::{LastFlow, PARTS, Series};
 use crate::site::Site;
 use crate::verdict;
 
+/// The most characters of a fault in the banner. It may have the cause of a failure.
+const FAULT_CHARS_MAX: usize = 300;
 /// The curves of a long time are read again after this part of it.
 const KEPT_PART: u64 = 240;
 
@@ -52,6 +56,10 @@ pub(crate) async fn page(
     Ok(frame::page(&site, "/", "Overview", cost, &main))
 }
 
+fn kept_ms(length: u64) -> u64 {
+    verdict::KEPT_MS.max(length / KEPT_PART)
+}
+
 /// What commands did in this time; `None` if no flag says where their lines are.
 async fn series(site: &Site, within: &'static str) -> anyhow::Result<Option<Arc<Series>>> {
     if !site.commands.are_known() {
@@ -61,8 +69,7 @@ async fn series(site: &Site, within: &'static str) -> anyhow::Result<Option<Arc<
     let length = u64::try_from(time.as_millis())?;
     let mut kept = site.series.lock().await;
     let now_ms = Clock::system().now_ms();
-    let kept_ms = verdict::KEPT_MS.max(length / KEPT_PART);
-    let kept_now = kept.get(within).filter(|(end, _)| now_ms.abs_diff(*end) < kept_ms);
+    let kept_now = kept.get(within).filter(|(end, _)| now_ms.abs_diff(*end) < kept_ms(length));
     if let Some((_, series)) = kept_now {
         return Ok(Some(series.clone()));
     }
@@ -94,7 +101,7 @@ fn of_finding(StackFault { what, text, since_ms, url, step, .. }: &StackFault) -
     html! {
         p {
             @if needs_a_person(*what) { strong { "Needs a person: " } }
-            (text)
+            (cut(text, FAULT_CHARS_MAX))
             @if let Some(at) = since_ms { ", since " (ago(*at)) }
             "."
         }
@@ -230,7 +237,7 @@ fn of_series(site: &Site, series: &Series) -> Markup {
         p.note {
             "These commands took " (number(all_read)) " read and " (number(all_write)) " write units, $"
             (format!("{:.6}", dollars_of_units(all_read, all_write))) " at " (PRICES_OF) ". As of "
-            (ago(series.until_ms)) ". "
+            (ago(series.until_ms)) ", read again after " (duration(kept_ms(series.until_ms - series.since_ms))) ". "
             @if series.is_cut { "There were more commands; these are the first " (LINES_MAX) " that were read. " }
             "The numbers come from the functions' lines. On AWS, CloudWatch Logs gives at most 1 MB of them a request, \
              without a charge, and allows five requests a second in an account and Region."

@@ -17,7 +17,7 @@ use crate::frame::{self, Problem, ago, given, url};
 use crate::site::{Site, Trouble};
 
 /// The page of a log has at most its last lines of so many bytes.
-const LOG_BYTES_MAX: usize = 64 * 1024;
+const LOG_BYTES_MAX: u64 = 64 * 1024;
 const LOG_PATH: &str = "/trouble/log";
 
 /// Equal troubles.
@@ -99,13 +99,13 @@ pub(crate) async fn log(
 ) -> Result<Markup, Problem> {
     of(&site)?;
     let name = given(&parameters, "function").unwrap_or_default();
-    let log = site.commands.log_of(name)?;
-    let log = log.ok_or_else(|| Problem::nothing(format!("The stack has no log of {name:?}.")))?;
-    let end = log.ceil_char_boundary(log.len().saturating_sub(LOG_BYTES_MAX));
+    let log = site.commands.log_of(name, LOG_BYTES_MAX)?;
+    let (log, is_cut) =
+        log.ok_or_else(|| Problem::nothing(format!("The stack has no log of {name:?}.")))?;
     let title = format!("The log of {name}");
     let main = html! {
-        @if end > 0 { p.note { "These are the last " (log.len() - end) " bytes." } }
-        pre tabindex="0" { code { (visible_lines(&log[end..])) } }
+        @if is_cut { p.note { "These are its last lines, of " (LOG_BYTES_MAX) " bytes at most." } }
+        pre tabindex="0" { code { (visible_lines(&log)) } }
     };
     Ok(frame::page(&site, frame::TROUBLE.0, &title, None, &main))
 }

@@ -79,7 +79,7 @@ async fn parked_lanes_are_shown_retried_and_skipped_and_a_reactor_is_sent_back()
         ),
         (&["parked", "lanes", "ask"], "there is no reactor ask: the reactors are ask-supplier"),
         (&["parked", "skip-lane", REACTOR, "productId:lamp/1"], "--why"),
-        (&["parked", "skip-lane", REACTOR, "productId:lamp/1", "--why", ""], "--why"),
+        (&["parked", "skip-lane", REACTOR, "productId:lamp/1", "--why", " "], "why: say in 1 to"),
         (&["parked", "retry-lane", REACTOR], "<EVENT>"),
         (
             &[&replay[..], &["--again", "all"]].concat(),
@@ -101,6 +101,13 @@ async fn parked_lanes_are_shown_retried_and_skipped_and_a_reactor_is_sent_back()
     assert_eq!(world.run(&["parked", "lanes"]), (0, "0 parked, 0 waiting\n".to_owned()));
     // A person has an old page of the console.
     assert_eq!(console.refused(skip).await.0, 404, "the lane has moved on");
+    let long = "x".repeat(1_025);
+    for why in ["", " ", &long] {
+        let fields = [("lane", DESK), ("event", "productId:desk/1"), ("ask", "skip"), ("why", why)];
+        let refused = console.post(&format!("/lanes/{REACTOR}"), &fields).await;
+        assert_eq!(refused.status(), 400);
+        assert!(refused.text().await.unwrap().contains("why: say in 1 to 1024 bytes"));
+    }
     let fields = [("lane", DESK), ("event", "productId:desk/1"), ("ask", "retry")];
     let moved = console.post(&format!("/lanes/{REACTOR}"), &fields).await;
     assert_eq!(moved.status(), 409);

@@ -1,8 +1,11 @@
 // Adds new events at the top of the page of events, and keeps relative times true.
 
+// The server's clock may differ from the browser's.
+const ahead = root => Number(root.dataset.now) - Date.now();
+let difference = ahead(document.documentElement);
 // As the server writes them.
 const relative = at => {
-  const ms = at - Date.now();
+  const ms = at - Date.now() - difference;
   const seconds = Math.floor(Math.abs(ms) / 1000);
   if (seconds === 0) return "now";
   const [count, unit] = seconds < 60 ? [seconds, "s"]

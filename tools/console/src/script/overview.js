@@ -9,6 +9,7 @@ const text = async address => {
 const head = async link => { link.innerHTML = await text(link.dataset.verdict) };
 const overview = async part => {
   const page = new DOMParser().parseFromString(await text(location.href), "text/html");
+  difference = ahead(page.documentElement);
   const next = page.getElementById(part.id);
   // A person who reads numbers or is at a link of this part goes on there.
   if (!next || part.querySelector("details[open]")) return;
