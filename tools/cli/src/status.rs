@@ -14,7 +14,7 @@ use crate::machine::sdk_config;
 use crate::out::Output;
 use crate::stack::{Named, name};
 use crate::tables::{FeedTables, ViewTable};
-use crate::verdict::{Sources, Verdict};
+use crate::verdict::{StackVerdict, VerdictSources};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -54,7 +54,7 @@ pub(crate) async fn status(arguments: &Arguments, lists: &Lists) -> Result<ExitC
     let table = &views.view_table;
     let views = ViewReader::new(client.clone(), index.clone(), table, &lists.stack.rows());
     let reactors = ReactorTable::new(client.clone(), table, Clock::system());
-    let sources = Sources {
+    let sources = VerdictSources {
         stack: &lists.stack,
         index,
         views: Some((views, reactors, DueReader::new(client, table))),
@@ -64,6 +64,6 @@ pub(crate) async fn status(arguments: &Arguments, lists: &Lists) -> Result<ExitC
         command_queue: arguments.command_queue.as_deref(),
         commands,
     };
-    let verdict = Verdict::find(&sources).await;
+    let verdict = StackVerdict::find(&sources).await;
     Ok(output.end(&verdict, verdict.is_well()))
 }

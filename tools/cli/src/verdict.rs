@@ -8,12 +8,13 @@ mod kept;
 mod readers;
 
 pub use finding::{
-    COMMANDS_MS, READER_LATE_MS, REJECTED_MIN, Sources, StackCounts, StackFault, Verdict, What,
+    COMMANDS_MS, READER_LATE_MS, REJECTED_MIN, StackCounts, StackFault, StackVerdict,
+    VerdictSources, What,
 };
 
-impl Verdict {
+impl StackVerdict {
     /// Looks at all sources at once.
-    pub async fn find(sources: &Sources<'_>) -> Self {
+    pub async fn find(sources: &VerdictSources<'_>) -> Self {
         let at_ms = Clock::system().now_ms();
         let (readers, kept, commands) = tokio::join!(
             readers::find(sources, at_ms),

@@ -9,7 +9,7 @@ use axum::extract::{Query, State};
 use futures::join;
 use maud::{Markup, html};
 use ringfence_aws::Clock;
-use ringfence_cli::verdict::{Verdict, What};
+use ringfence_cli::verdict::{StackVerdict, What};
 use ringfence_core::visible;
 use ringfence_template::map::{EdgeKind, Map, Node, NodeKind, Note, Svg};
 use tokio::time::timeout;
@@ -181,7 +181,7 @@ impl Traffic {
     }
 
     /// Marks what is wrong.
-    fn findings(&mut self, map: &Map, verdict: &Verdict) {
+    fn findings(&mut self, map: &Map, verdict: &StackVerdict) {
         for finding in &verdict.findings {
             let is_it = |node: &&Node| {
                 node.name == finding.name

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use ringfence_aws::Clock;
 use ringfence_cli::commands::{LINES_MAX, UNKNOWN};
 use ringfence_cli::stats::{PRICES_OF, dollars_of_units, since};
-use ringfence_cli::verdict::{StackFault, Verdict, What};
+use ringfence_cli::verdict::{StackFault, StackVerdict, What};
 
 use crate::axis::duration;
 use crate::commands::{TIME, TIMES, link, times};
@@ -82,8 +82,8 @@ async fn series(site: &Site, within: &'static str) -> anyhow::Result<Option<Arc<
     Ok(Some(series))
 }
 
-fn banner(verdict: &Verdict) -> Markup {
-    let Verdict { at_ms, findings, unknown, .. } = verdict;
+fn banner(verdict: &StackVerdict) -> Markup {
+    let StackVerdict { at_ms, findings, unknown, .. } = verdict;
     let class = if verdict.is_well() { "banner well" } else { "banner wrong" };
     html! {
         section class=(class) aria-labelledby="verdict" {
@@ -124,7 +124,7 @@ struct Tile<'t> {
     curve: Option<&'t [f64; PARTS]>,
 }
 
-fn tiles(site: &Site, verdict: &Verdict, series: Option<&Series>) -> Markup {
+fn tiles(site: &Site, verdict: &StackVerdict, series: Option<&Series>) -> Markup {
     let counts = &verdict.counts;
     let of = |what| verdict.findings.iter().filter(move |finding| finding.what == what);
     let sum = |what| of(what).map(|finding| finding.count).sum::<u64>();

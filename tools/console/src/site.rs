@@ -26,7 +26,7 @@ use ringfence_cli::api::{self, Api};
 use ringfence_cli::commands::CommandLines;
 use ringfence_cli::stack::{Named, Outputs, name};
 use ringfence_cli::tables::{IndexTable, LogTables};
-use ringfence_cli::verdict::Verdict;
+use ringfence_cli::verdict::StackVerdict;
 use ringfence_cli::work::Does;
 
 /// For each watcher, the latest troubles of a stack, each with its age, the oldest first; and a signal for each later
@@ -125,7 +125,7 @@ pub(crate) struct Site {
     /// Jobs that pages have started.
     pub(crate) jobs: Jobs,
     /// The last verdict, and when its look ended.
-    pub(crate) verdict: Mutex<Option<(u64, Arc<Verdict>)>>,
+    pub(crate) verdict: Mutex<Option<(u64, Arc<StackVerdict>)>>,
     /// What commands did, for each time of the overview, and when its look ended.
     pub(crate) series: Mutex<BTreeMap<&'static str, (u64, Arc<Series>)>>,
     /// Whether pages may change the stack. If not, the guard refuses such requests, and no page offers them.

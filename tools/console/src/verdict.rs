@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use maud::{Markup, html};
 use ringfence_aws::Clock;
-use ringfence_cli::verdict::{Sources, Verdict};
+use ringfence_cli::verdict::{StackVerdict, VerdictSources};
 
 use crate::frame::shown;
 use crate::site::Site;
@@ -15,7 +15,7 @@ use crate::site::Site;
 pub(crate) const KEPT_MS: u64 = 14_000;
 
 /// The verdict of at most [`KEPT_MS`] ago, and whether this call has looked.
-pub(crate) async fn find(site: &Site) -> (Arc<Verdict>, bool) {
+pub(crate) async fn find(site: &Site) -> (Arc<StackVerdict>, bool) {
     // Requests that come meanwhile wait for the same look.
     let mut kept = site.verdict.lock().await;
     let now_ms = Clock::system().now_ms();
@@ -23,7 +23,7 @@ pub(crate) async fn find(site: &Site) -> (Arc<Verdict>, bool) {
         return (verdict.clone(), false);
     }
     let index = site.index();
-    let sources = Sources {
+    let sources = VerdictSources {
         stack: &site.lists.stack,
         views: site.views(&index).zip(site.reactors()).zip(site.due()).map(|((a, b), c)| (a, b, c)),
         index,
@@ -33,7 +33,7 @@ pub(crate) async fn find(site: &Site) -> (Arc<Verdict>, bool) {
         command_queue: site.command_queue.as_deref(),
         commands: &site.commands,
     };
-    let verdict = Arc::new(Verdict::find(&sources).await);
+    let verdict = Arc::new(StackVerdict::find(&sources).await);
     *kept = Some((Clock::system().now_ms(), verdict.clone()));
     (verdict, true)
 }
@@ -43,7 +43,7 @@ pub(crate) async fn dot(State(site): State<Arc<Site>>) -> Markup {
     shown(&of(&find(&site).await.0))
 }
 
-fn of(verdict: &Verdict) -> Markup {
+fn of(verdict: &StackVerdict) -> Markup {
     let class = match (verdict.is_well(), verdict.unknown.is_empty()) {
         (true, true) => "dot well",
         (true, false) => "dot",
@@ -58,9 +58,9 @@ mod tests {
 
     #[test]
     fn the_dot_has_a_text_and_a_shape_for_each_verdict() {
-        let unknown = Verdict { unknown: vec!["logs"], ..Verdict::default() };
+        let unknown = StackVerdict { unknown: vec!["logs"], ..StackVerdict::default() };
         for (verdict, class, text) in [
-            (Verdict::default(), "dot well", "All is well<"),
+            (StackVerdict::default(), "dot well", "All is well<"),
             (unknown, "dot", "All is well that is known<"),
         ] {
             let dot = of(&verdict).into_string();

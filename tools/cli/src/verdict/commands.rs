@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::{COMMANDS_MS, REJECTED_MIN, Sources, StackFault, Verdict, What, counted};
+use super::finding::{
+    COMMANDS_MS, REJECTED_MIN, StackFault, StackVerdict, VerdictSources, What, counted,
+};
 use crate::commands::{CommandLine, LINES_MAX, OutcomeKind};
 use crate::stats::Stats;
 
@@ -10,11 +12,11 @@ const UNNAMED: &str = "commands, whose lines are named with --log-group, --logs 
 const CUT: &str =
     "some commands of the last 15 minutes, because there are more than are read at once";
 
-pub(super) async fn find(sources: &Sources<'_>, now_ms: u64) -> Verdict {
+pub(super) async fn find(sources: &VerdictSources<'_>, now_ms: u64) -> StackVerdict {
     if !sources.commands.are_known() {
-        return Verdict { unknown: vec![UNNAMED], ..Verdict::default() };
+        return StackVerdict { unknown: vec![UNNAMED], ..StackVerdict::default() };
     }
-    let mut verdict = Verdict::default();
+    let mut verdict = StackVerdict::default();
     let since_ms = now_ms.saturating_sub(COMMANDS_MS);
     match sources.commands.since(since_ms).await {
         Ok(lines) => {

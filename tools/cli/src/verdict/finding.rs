@@ -86,7 +86,7 @@ pub struct StackCounts {
 /// What was found at one time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Verdict {
+pub struct StackVerdict {
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
     /// Everything that is not well.
@@ -102,7 +102,7 @@ pub struct Verdict {
 }
 
 /// Where a verdict looks.
-pub struct Sources<'s> {
+pub struct VerdictSources<'s> {
     /// The list of the stack.
     pub stack: &'s Stack,
     /// The index.
@@ -121,7 +121,7 @@ pub struct Sources<'s> {
     pub commands: &'s CommandLines,
 }
 
-impl Verdict {
+impl StackVerdict {
     pub(super) fn and(mut self, mut other: Self) -> Self {
         self.findings.append(&mut other.findings);
         self.unknown.append(&mut other.unknown);
@@ -168,7 +168,7 @@ impl Verdict {
     }
 }
 
-impl Display for Verdict {
+impl Display for StackVerdict {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for StackFault { text, since_ms, step, .. } in &self.findings {
             let since = since_ms.map(|at| format!(" (since {})", rfc3339(at))).unwrap_or_default();

@@ -7,7 +7,7 @@ use aws_sdk_sqs::types::QueueAttributeName as Attribute;
 use futures::future::join_all;
 use ringfence_aws::ms_of_rfc3339;
 
-use super::finding::{Sources, StackFault, Verdict, What, counted};
+use super::finding::{StackFault, StackVerdict, VerdictSources, What, counted};
 use crate::dead_letter::To;
 use crate::kept::{DeadLetterBox, Receive};
 use crate::stack::Named;
@@ -28,8 +28,8 @@ struct Group {
     can_be_redriven: bool,
 }
 
-pub(super) async fn find(sources: &Sources<'_>) -> Verdict {
-    let mut verdict = Verdict::default();
+pub(super) async fn find(sources: &VerdictSources<'_>) -> StackVerdict {
+    let mut verdict = StackVerdict::default();
     if sources.queues.is_empty() && sources.buckets.is_empty() {
         verdict.unknown.push(UNNAMED);
     }
@@ -115,13 +115,13 @@ impl Group {
     }
 }
 
-async fn of_queue(sources: &Sources<'_>, queue: &Named) -> Result<Found> {
+async fn of_queue(sources: &VerdictSources<'_>, queue: &Named) -> Result<Found> {
     let store = DeadLetterBox::queue(sources.config, &queue.at, Receive::Look);
     let (first, in_queue) = tokio::join!(first(store), waiting(sources, &queue.at));
     Ok(Found { first: first?, in_queue })
 }
 
-async fn of_bucket(sources: &Sources<'_>, bucket: &Named) -> Result<Found> {
+async fn of_bucket(sources: &VerdictSources<'_>, bucket: &Named) -> Result<Found> {
     let to = To::of_function(&bucket.name);
     let first = first(DeadLetterBox::bucket(sources.config, &bucket.at, to).await?).await?;
     Ok(Found { first, in_queue: None })
@@ -146,7 +146,7 @@ async fn first(mut store: DeadLetterBox) -> Result<Vec<(Tried, Option<u64>)>> {
 }
 
 /// About how many messages wait in a queue.
-async fn waiting(sources: &Sources<'_>, url: &str) -> Option<u64> {
+async fn waiting(sources: &VerdictSources<'_>, url: &str) -> Option<u64> {
     let client = aws_sdk_sqs::Client::new(sources.config);
     let asked = client.get_queue_attributes().queue_url(url);
     let asked = asked.attribute_names(Attribute::ApproximateNumberOfMessages);

@@ -8,18 +8,18 @@ use ringfence_reactors::ReactorTable;
 use ringfence_stack::Stack;
 use ringfence_views::{DUE_LATE_MS, DueReader, DueStanding, ViewReader};
 
-use super::finding::{Sources, StackFault, Unread, Verdict, What, counted};
+use super::finding::{StackFault, StackVerdict, Unread, VerdictSources, What, counted};
 use crate::lanes;
 
 const UNNAMED: &str =
     "views, reactors and deadlines, whose table is named with --view-table, VIEW_TABLE or --stack";
 
-pub(super) async fn find(sources: &Sources<'_>, now_ms: u64) -> Verdict {
+pub(super) async fn find(sources: &VerdictSources<'_>, now_ms: u64) -> StackVerdict {
     let Some((views, reactors, due)) = &sources.views else {
-        return Verdict { unknown: vec![UNNAMED], ..Verdict::default() };
+        return StackVerdict { unknown: vec![UNNAMED], ..StackVerdict::default() };
     };
     let (stack, index) = (sources.stack, &sources.index);
-    let mut verdict = Verdict::default();
+    let mut verdict = StackVerdict::default();
     match index.end().await {
         Err(error) => verdict.unreadable("index", "/events", &error.into()),
         Ok(end) => {
@@ -45,7 +45,7 @@ async fn of_views(
     unread: &mut Unread<'_>,
     views: &ViewReader,
     now_ms: u64,
-    verdict: &mut Verdict,
+    verdict: &mut StackVerdict,
 ) -> Result<()> {
     let names: Vec<_> = stack.rows().iter().map(|view| view.name).collect();
     let standing = views.reached(&names, unread.end).await?;
@@ -91,7 +91,7 @@ async fn of_reactors(
     unread: &mut Unread<'_>,
     table: &ReactorTable,
     now_ms: u64,
-    verdict: &mut Verdict,
+    verdict: &mut StackVerdict,
 ) -> Result<()> {
     let names = lanes::readers(stack);
     let standing = try_join_all(names.iter().map(|name| table.standing(name))).await?;
@@ -138,7 +138,7 @@ async fn of_deadlines(
     stack: &Stack,
     reader: &DueReader,
     now_ms: u64,
-    verdict: &mut Verdict,
+    verdict: &mut StackVerdict,
 ) -> Result<()> {
     let dues: Vec<_> = stack.contexts.iter().flat_map(|context| &context.dues).collect();
     let standing = try_join_all(dues.iter().map(|due| reader.standing(due, now_ms))).await?;
