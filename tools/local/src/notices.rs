@@ -22,6 +22,9 @@ const HISTORY_MAX: usize = 100;
 pub type TroubleWatch =
     Box<dyn Fn() -> (Vec<(Duration, Arc<str>)>, BoxStream<'static, ()>) + Send + Sync>;
 
+/// The latest troubles, each with its time.
+type Troubles = VecDeque<(Instant, Arc<str>)>;
+
 /// Something that happened.
 #[derive(Clone, Debug)]
 pub enum Notice {
@@ -39,7 +42,7 @@ pub enum Notice {
 #[derive(Clone)]
 pub struct Notices {
     sender: broadcast::Sender<Notice>,
-    history: Arc<Mutex<VecDeque<(Instant, Arc<str>)>>>,
+    history: Arc<Mutex<Troubles>>,
 }
 
 impl Default for Notices {

@@ -100,10 +100,13 @@ impl Svg<'_> {
         let rate = self.rates.get(&(edge.from.clone(), edge.to.clone())).copied().unwrap_or(0);
         // Ten times the events are one step wider, at most five steps.
         let wide = rate.checked_ilog10().map_or(0, |tens| tens + 1).min(5);
-        let class = match edge.does {
-            EdgeKind::Reads => "line read".to_owned(),
-            _ => format!("line wide-{wide}"),
+        let kind = match edge.does {
+            EdgeKind::Reads => "read".to_owned(),
+            EdgeKind::Sets => format!("sets reaction wide-{wide}"),
+            EdgeKind::Shows => format!("view wide-{wide}"),
+            EdgeKind::Writes | EdgeKind::Reacts => format!("wide-{wide}"),
         };
+        let class = format!("line {kind}");
         let head = format!("M{} {}l-7 -4v8z", end_x, end_y);
         html! {
             g class=(class) data-from=(edge.from) data-to=(edge.to) {
@@ -177,10 +180,14 @@ impl Svg<'_> {
             items = item;
             x += 40 + text_width(word);
         }
-        if self.map.edges.iter().any(|edge| edge.does == EdgeKind::Reads) {
-            let word = "dashed: a decision reads it";
-            items = html! { (items) text.what x=(x) y=(y + 23) { (word) } };
-            x += 24 + text_width(word);
+        for (kind, word) in [
+            (EdgeKind::Sets, "dotted: sets or clears a deadline"),
+            (EdgeKind::Reads, "dashed: a decision reads it"),
+        ] {
+            if self.map.edges.iter().any(|edge| edge.does == kind) {
+                items = html! { (items) text.what x=(x) y=(y + 23) { (word) } };
+                x += 24 + text_width(word);
+            }
         }
         (items, x)
     }
