@@ -1,7 +1,7 @@
 //! The map of a stack: which commands write which events, who reacts to them, and which views show them.
 //!
 //! It follows from the list of the stack. [`Map`] is the map in plain values, which has smaller maps of one context or
-//! one slice. [`Svg`] draws it, [`page`] is the page `docs/map.md` with the map in Mermaid.
+//! one slice. [`Svg`] draws it. [`stale_map_files`] compares the files `docs/map.md`, in Mermaid, and `docs/map.svg`.
 
 mod draw;
 mod lay_out;
