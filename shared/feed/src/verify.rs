@@ -125,8 +125,8 @@ pub enum VerifyError {
     Log(#[from] StreamError),
 }
 
-/// What was seen of the partitions that have entries. A tree takes less memory than a hash table, which is half empty
-/// after it has grown.
+/// The sums of each partition that has entries. A tree takes less memory than a hash table, which is half empty after
+/// it has grown.
 type Sums = BTreeMap<Name, Sum>;
 
 /// A hash of a partition's name. Two of a hundred million partitions have the same one with a probability of 10^-23.
@@ -145,7 +145,7 @@ struct Sum {
     indexed: u64,
     /// Events of the table, up to the last entry.
     stored: u64,
-    /// The sum of the hashes of the entries, minus that of the events.
+    /// The hashes of the entries are added, and the hashes of the events are subtracted.
     hash: u64,
 }
 

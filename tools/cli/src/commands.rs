@@ -71,7 +71,7 @@ pub struct CommandLine {
     pub cause: Option<String>,
 }
 
-/// What became of a command.
+/// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutcomeKind {
     /// It is recorded, or there was nothing to record.
@@ -115,8 +115,8 @@ impl CommandLines {
         self.log_group.is_some() || self.logs.is_some()
     }
 
-    /// The last lines of the log of the function of this name, on this machine, and whether there are others; `None`
-    /// if there is no log.
+    /// The last lines of this function's log on this machine, and whether there are earlier lines. `None` if the
+    /// function has no log.
     ///
     /// # Errors
     /// It can't be read.

@@ -188,7 +188,7 @@ impl DeadLetter {
 }
 
 impl Display for Work {
-    /// What a redrive will do.
+    /// Says what a redrive will do.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Publish(records) if records.len() == 1 => {

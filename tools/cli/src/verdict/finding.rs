@@ -1,4 +1,4 @@
-//! What a verdict is made of.
+//! The types of a verdict.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -20,7 +20,7 @@ use crate::stack::Named;
 pub const READER_LATE_MS: u64 = 5 * 60_000;
 /// Failed commands of this last time count: a quarter of an hour, in milliseconds.
 pub const COMMANDS_MS: u64 = 15 * 60_000;
-/// A slice that rejects all of at least so many commands is not well.
+/// A slice is not well if it had at least so many commands and rejected all of them.
 pub const REJECTED_MIN: u64 = 5;
 
 /// The kind of a thing that is not well.
@@ -59,11 +59,11 @@ pub struct StackFault {
     pub text: String,
     /// The console's page on it.
     pub url: String,
-    /// What a person does next.
+    /// The next step for a person.
     pub step: &'static str,
 }
 
-/// What a stack has, beside its findings. What can't be read is `None`.
+/// Counts of the parts of a stack. A count that can't be read is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StackCounts {
@@ -83,7 +83,7 @@ pub struct StackCounts {
     pub queued: Option<u64>,
 }
 
-/// What was found at one time.
+/// All that one look at a stack found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StackVerdict {

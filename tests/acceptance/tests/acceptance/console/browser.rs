@@ -177,7 +177,7 @@ impl Browser {
         self.find(selector).await.text().await
     }
 
-    /// Clicks the link with this text. Its kind, which only screen readers say, is no part of the text.
+    /// Clicks the link with this text. The text is without the kind that only screen readers say.
     pub(crate) async fn follow(&self, text: &str) {
         let path = format!(
             "//a[normalize-space()='{text}' or (span[@class='hidden'] and normalize-space(text())='{text}')]"
