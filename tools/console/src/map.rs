@@ -91,7 +91,7 @@ pub(crate) async fn slice(
     let shown = map.of_slice(&id).ok_or_else(nothing)?;
     let (mut traffic, cost) = Traffic::of(&site, &map).await;
     traffic.notes.entry(id.clone()).or_default().is_now = true;
-    let url = |node: &Node| if node.id == id { Some(slice_url(&id)) } else { node_url(node) };
+    let url = |node: &Node| if node.id == id { slice_url(&id) } else { node_url(node) };
     let main = html! {
         nav.pages aria-label="Maps" {
             a href="/map" { "The whole stack" }
@@ -225,10 +225,11 @@ impl Traffic {
         &self,
         map: &Map,
         title: &str,
-        url: &dyn Fn(&Node) -> Option<String>,
+        url: &dyn Fn(&Node) -> String,
     ) -> Markup {
         let lane_url = |context: &str| Some(format!("/map/{context}"));
         let (notes, rates) = (&self.notes, &self.rates);
+        let url = &|node: &Node| Some(url(node));
         html! {
             div.wide.sheet tabindex="0" role="region" aria-label=(title) {
                 (Svg { map, title, url, lane_url: &lane_url, notes, rates }.markup())
@@ -263,9 +264,6 @@ impl Traffic {
     fn row(&self, map: &Map, slice: &Node) -> Markup {
         let note = self.notes.get(&slice.id);
         let writes = map.after(&slice.id);
-        let mut after: Vec<_> = writes.iter().flat_map(|event| map.after(&event.id)).collect();
-        after.sort_by_key(|node| &node.id);
-        after.dedup();
         html! {
             tr {
                 th scope="row" { (link(slice)) }
@@ -278,7 +276,7 @@ impl Traffic {
                     }
                 }
                 td { @for event in writes { (link(event)) " " } }
-                td { @for node in after { (link(node)) " " } }
+                td { @for node in map.followers(&slice.id) { (link(node)) " " } }
             }
         }
     }
@@ -318,5 +316,5 @@ fn crossing(map: &Map) -> Markup {
 
 /// A link to a node on the map.
 fn link(node: &Node) -> Markup {
-    node::link(node, &node_url(node).unwrap_or_default())
+    node::link(node, &node_url(node))
 }
