@@ -24,6 +24,7 @@ mod guard;
 mod job;
 mod jobs;
 mod lanes;
+mod last_look;
 mod map;
 mod node;
 mod overview;
