@@ -221,12 +221,7 @@ impl Traffic {
         }
     }
 
-    pub(crate) fn picture(
-        &self,
-        map: &Map,
-        title: &str,
-        url: &dyn Fn(&Node) -> String,
-    ) -> Markup {
+    pub(crate) fn picture(&self, map: &Map, title: &str, url: &dyn Fn(&Node) -> String) -> Markup {
         let lane_url = |context: &str| Some(format!("/map/{context}"));
         let (notes, rates) = (&self.notes, &self.rates);
         let url = &|node: &Node| Some(url(node));
