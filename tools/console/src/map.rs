@@ -313,3 +313,74 @@ fn crossing(map: &Map) -> Markup {
 fn link(node: &Node) -> Markup {
     node::link(node, &node_url(node))
 }
+
+#[cfg(test)]
+mod tests {
+    use ringfence_cli::verdict::StackFault;
+    use ringfence_template::map::Edge;
+
+    use super::*;
+
+    /// A slice writes an event, which a view of another context shows.
+    fn map() -> Map {
+        let node = |context: &str, kind: NodeKind, name: &str| Node {
+            id: format!("{context}/{name}"),
+            kind,
+            what: kind.class().to_owned(),
+            context: context.to_owned(),
+            name: name.to_owned(),
+            about: String::new(),
+            reads: Vec::new(),
+        };
+        let edge = |from: &str, to: &str, does| Edge { from: from.into(), to: to.into(), does };
+        Map {
+            contexts: ["a", "b"].map(str::to_owned).into(),
+            nodes: vec![
+                node("a", NodeKind::Command, "lend"),
+                node("a", NodeKind::Event, "Lent"),
+                node("b", NodeKind::View, "loans"),
+            ],
+            edges: vec![
+                edge("a/lend", "a/Lent", EdgeKind::Writes),
+                edge("a/Lent", "a/lend", EdgeKind::Reads),
+                edge("a/Lent", "b/loans", EdgeKind::Shows),
+            ],
+        }
+    }
+
+    #[test]
+    fn events_count_on_each_line_that_they_take_and_faults_are_at_their_node_and_context() {
+        let (mut traffic, map) = (Traffic::default(), map());
+        traffic.event(&map, "lend", "Lent", 2);
+        traffic.event(&map, "lend", "Lost", 9);
+        traffic.event(&map, "lend", "Lent", 1);
+        let lines = traffic.rates.iter().map(|((from, to), count)| (&**from, &**to, *count));
+        let expected = [("a", "b", 3), ("a/Lent", "b/loans", 3), ("a/lend", "a/Lent", 3)];
+        assert!(lines.eq(expected), "{:?}", traffic.rates);
+        for (what, name, at) in [
+            (What::View, "loans", &["b", "b/loans"][..]),
+            (What::Slice, "lend", &["a", "a/lend"]),
+            (What::DeadLetters, "lend", &["a", "a/lend"]),
+            (What::Lane, "lend", &["a", "a/lend"]),
+            (What::View, "lend", &[]),
+            (What::Slice, "loans", &[]),
+            (What::DeadLetters, "Lent", &[]),
+            (What::Source, "lend", &[]),
+        ] {
+            let fault = StackFault {
+                what,
+                name: name.to_owned(),
+                count: 1,
+                since_ms: None,
+                text: String::new(),
+                url: String::new(),
+                step: "",
+            };
+            let verdict = StackVerdict { findings: vec![fault], ..StackVerdict::default() };
+            let mut traffic = Traffic::default();
+            traffic.findings(&map, &verdict);
+            let wrong = traffic.notes.iter().filter(|(_, note)| note.is_wrong);
+            assert!(wrong.map(|(id, _)| id).eq(at), "{what:?} {name}: {:?}", traffic.notes);
+        }
+    }
+}
