@@ -13,7 +13,7 @@ use ringfence_core::rfc3339;
 use super::finding::{QUEUED_LATE_MS, StackFault, StackVerdict, What, counted};
 use super::sources::{VerdictFlags, VerdictSources};
 use crate::dead_letter::To;
-use crate::kept::{DeadLetterBox, Receive};
+use crate::kept::{DeadLetterBox, Kept, Receive};
 use crate::service::{CLOUDWATCH, FORM, Service, encoded, texts};
 use crate::stack::Named;
 use crate::work::{Fate, Tried, look};
@@ -146,14 +146,16 @@ async fn first(mut store: DeadLetterBox) -> Result<Vec<(Tried, Option<u64>)>> {
             break;
         }
         for kept in some {
-            if kept.body.is_none() {
-                kept.dead_letter?;
-            } else {
-                found.push((look(kept.dead_letter, kept.name), kept.at_ms));
-            }
+            found.push(looked(kept)?);
         }
     }
     Ok(found)
+}
+
+/// It fails if the dead letter can't be read now.
+fn looked(Kept { name, body, dead_letter, at_ms, .. }: Kept) -> Result<(Tried, Option<u64>)> {
+    let dead_letter = if body.is_none() { Ok(dead_letter?) } else { dead_letter };
+    Ok((look(dead_letter, name), at_ms))
 }
 
 /// How many commands wait in the queue, and whether the first one waits for too long.
@@ -229,8 +231,19 @@ async fn count(sources: &VerdictSources<'_>, url: &str, kind: Attribute) -> Opti
 
 #[cfg(test)]
 mod tests {
+    use anyhow::anyhow;
+
     use super::*;
     use crate::dead_letter::{History, Whose};
+
+    #[test]
+    fn a_dead_letter_that_is_wrong_is_found_and_one_that_can_t_be_read_now_is_an_error() {
+        for (body, is_found) in [(Some("hello".to_owned()), true), (None, false)] {
+            let (name, handle, dead_letter) = ("a".to_owned(), String::new(), Err(anyhow!("no")));
+            let kept = Kept { name, handle, body, dead_letter, at_ms: None };
+            assert_eq!(looked(kept).is_ok(), is_found);
+        }
+    }
 
     #[test]
     fn a_count_is_of_the_whole_queue_or_says_that_there_may_be_more() {
@@ -242,7 +255,8 @@ mod tests {
                 kept: None,
                 fate: Fate::Left,
             };
-            let first = (0..LOOK_MAX).map(|number| (tried(number), Some(7))).collect();
+            let at = |number| Some(7 + number as u64);
+            let first = (0..LOOK_MAX).map(|number| (tried(number), at(number))).collect();
             let mut groups = BTreeMap::new();
             note(&mut groups, "q", Found { first, in_queue });
             let (name, group) = groups.pop_first().expect("a group");
