@@ -40,7 +40,7 @@ pub enum What {
     Slice,
     /// Commands of a slice meet conflicts.
     Conflicts,
-    /// A function that is not a slice fails.
+    /// Runs of a function fail, other than by the answer to a command.
     Function,
     /// The first command of the queue waits.
     Queue,
