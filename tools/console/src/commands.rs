@@ -7,7 +7,8 @@ use maud::{Markup, html};
 use ringfence_aws::ms_of_rfc3339;
 use ringfence_core::{rfc3339, visible};
 
-use crate::frame::{self, Kind, Problem, boundary_url, chip, given, slice_url, url};
+use crate::frame::{self, Problem, boundary_url, chip, given, slice_url, url};
+use crate::node::slice_kind;
 use crate::site::Site;
 use ringfence_cli::commands::{LINES_MAX, UNKNOWN};
 use ringfence_cli::stats::{OfBoundary, SliceStats, Stats, since};
@@ -43,12 +44,15 @@ pub(crate) async fn page(
         let stats = Stats::read(&site.commands, time).await?;
         html! {
             (times(PATH, within))
+            @if stats.slices.is_empty() { p.note { "No command in this time." } }
             @if stats.cut { p.note { "There were more; these are the first " (LINES_MAX) " that were read." } }
-            (slices(&site, &stats))
-            h2 { "Commands by principal" }
-            (principals(&stats))
-            h2 { "Conflicts by boundary" }
-            (heat_map(&stats))
+            @if !stats.slices.is_empty() {
+                (slices(&site, &stats))
+                h2 { "Commands by principal" }
+                (principals(&stats))
+                h2 { "Conflicts by boundary" }
+                (heat_map(&stats))
+            }
         }
     } else {
         html! { p { "Not known: " (UNKNOWN) "." } }
@@ -57,9 +61,6 @@ pub(crate) async fn page(
 }
 
 fn slices(site: &Site, stats: &Stats) -> Markup {
-    if stats.slices.is_empty() {
-        return html! { p.note { "No command in this time." } };
-    }
     let columns = [
         "Slice",
         "Commands",
@@ -89,8 +90,8 @@ fn slices(site: &Site, stats: &Stats) -> Markup {
 /// The name of a slice, with a link to its page if this stack has the slice.
 pub(crate) fn link(site: &Site, slice: &str) -> Markup {
     match site.lists.stack.slices().find(|(_, info)| info.name == slice) {
-        Some((context, _)) => {
-            chip(Kind::Command, slice, &slice_url(&format!("{}/{slice}", context.name)))
+        Some((context, it)) => {
+            chip(slice_kind(it), slice, &slice_url(&format!("{}/{slice}", context.name)))
         }
         None => html! { (slice) },
     }
@@ -122,7 +123,7 @@ fn principals(stats: &Stats) -> Markup {
     }
     html! {
         table.figures {
-            thead { tr { th scope="col" { "Principal" } th scope="col" { "Commands" } } }
+            thead { tr { th scope="col" { "Principal" } th.number scope="col" { "Commands" } } }
             tbody {
                 @for (principal, commands) in &stats.principals {
                     tr { th scope="row" { (visible(principal)) } td.number { (commands) } }

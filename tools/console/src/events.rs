@@ -16,7 +16,8 @@ use ringfence_stack::Stack;
 use serde_json::Value;
 
 use crate::filter::{Filter, Form};
-use crate::frame::{self, Kind, Problem, ago, boundary_url, chip, shown, slice_url};
+use crate::frame::{self, Problem, ago, boundary_url, chip, shown, slice_url};
+use crate::node::slice_kind;
 use crate::site::Site;
 use ringfence_cli::place::CheckpointName;
 use ringfence_cli::{listed, readable};
@@ -255,8 +256,7 @@ pub(crate) fn slice_chip(stack: &Stack, context: &str, slice: &str) -> Markup {
     let mut slices = stack.slices();
     let name = format!("{context}/{slice}");
     match slices.find(|(of, it)| of.name == context && it.name == slice) {
-        Some((_, it)) if it.scopes.is_some() => chip(Kind::Command, &name, &slice_url(&name)),
-        Some(_) => chip(Kind::Reaction, &name, &slice_url(&name)),
+        Some((_, it)) => chip(slice_kind(it), &name, &slice_url(&name)),
         None => html! { (name) },
     }
 }

@@ -1,6 +1,7 @@
 //! Links to the parts of a stack.
 
 use maud::Markup;
+use ringfence_stack::SliceInfo;
 use ringfence_template::map::{Node, NodeKind};
 
 use crate::frame::{Kind, chip, slice_url};
@@ -22,6 +23,11 @@ pub(crate) fn page_url(node: &Node) -> Option<String> {
         NodeKind::Command | NodeKind::Reaction if !node.is_reactor() => Some(slice_url(&node.id)),
         _ => node_url(node),
     }
+}
+
+/// The kind of a slice: a command if callers may give it, as on the map.
+pub(crate) fn slice_kind(slice: &SliceInfo) -> Kind {
+    if slice.scopes.is_some() { Kind::Command } else { Kind::Reaction }
 }
 
 /// A link with the name of a node.

@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 use crate::command;
 use crate::explanation;
 use crate::frame::{self, Kind, Path, Problem, chip, encoded, given, slice_url};
+use crate::node::slice_kind;
 use crate::site::Site;
 use ringfence_cli::api::{Answer, IDEMPOTENCY_KEY};
 use ringfence_cli::commands::CommandLine;
@@ -65,7 +66,7 @@ fn in_table(stack: &Stack, context: &ContextInfo, slice: &SliceInfo) -> Markup {
     html! {
         tr {
             th scope="row" {
-                (chip(kind(context, slice), slice.name, &url))
+                (chip(slice_kind(slice), slice.name, &url))
                 @if !slice.about.is_empty() { p.note { (slice.about) } }
             }
             td { (givers(context, slice)) }
@@ -74,12 +75,6 @@ fn in_table(stack: &Stack, context: &ContextInfo, slice: &SliceInfo) -> Markup {
             td { (followers(stack, slice)) }
         }
     }
-}
-
-/// Whether a slice's commands come from callers alone.
-fn kind(context: &ContextInfo, slice: &SliceInfo) -> Kind {
-    let is_reaction = !slice.reacts_to.is_empty() || has_deadline(context, slice);
-    if is_reaction { Kind::Reaction } else { Kind::Command }
 }
 
 fn has_deadline(context: &ContextInfo, slice: &SliceInfo) -> bool {
@@ -118,7 +113,7 @@ fn followers(stack: &Stack, slice: &SliceInfo) -> Markup {
             @for (_, reactor) in reactors { li { (chip(Kind::Reaction, reactor.name, "/lanes")) } }
             @for (context, slice) in slices {
                 @let name = format!("{}/{}", context.name, slice.name);
-                li { (chip(Kind::Reaction, slice.name, &slice_url(&name))) }
+                li { (chip(slice_kind(slice), slice.name, &slice_url(&name))) }
             }
         }
     }
@@ -293,7 +288,7 @@ impl<'a> Of<'a> {
     /// What goes before and after the slice, in boxes from left to right.
     fn picture(&self, stack: &Stack) -> Markup {
         let SliceInfo { name, about, writes, scopes, .. } = self.slice;
-        let kind = kind(self.context, self.slice);
+        let kind = slice_kind(self.slice);
         html! {
             @if !about.is_empty() { p { (about) } }
             div.picture role="group" aria-label="What goes before and after the slice" {

@@ -59,7 +59,10 @@ pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Proble
     let standing = try_join_all(views.iter().map(|view| reader.standing(view.name))).await?;
     // Read after the checkpoints, so no checkpoint is beyond it.
     let end = index.end().await?;
-    let rows = views.iter().zip(standing).map(|(view, it)| of_view(view, it, &index, end));
+    let dues: Vec<_> = site.lists.stack.contexts.iter().flat_map(|it| &it.dues).collect();
+    let is_due = |view: &Definition| dues.iter().any(|due| due.name == view.name);
+    let rows = views.iter().zip(standing);
+    let rows = rows.map(|(view, it)| of_view((view, is_due(view)), it, &index, end));
     let rows = try_join_all(rows).await?;
     let main = html! {
         @if views.is_empty() { p { "The stack has no views." } }
@@ -83,7 +86,7 @@ pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Proble
 }
 
 async fn of_view(
-    view: &Definition,
+    (view, is_due): (&Definition, bool),
     standing: Option<ViewStanding>,
     index: &Index,
     end: Checkpoint,
@@ -106,9 +109,16 @@ async fn of_view(
             }
         }
     };
-    Ok(
-        html! { tr { th scope="row" { (chip(Kind::View, view.name, &view_url(view.name))) } (cells) } },
-    )
+    let kind = if is_due { Kind::Reaction } else { Kind::View };
+    Ok(html! {
+        tr {
+            th scope="row" {
+                (chip(kind, view.name, &view_url(view.name)))
+                @if is_due { span.note { " its deadlines" } }
+            }
+            (cells)
+        }
+    })
 }
 
 /// The generation that is served.

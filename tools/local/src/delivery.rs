@@ -63,7 +63,7 @@ impl<I: Invoke> Delivery<I> {
             self.notices.trouble(&error);
             if is_over(retries, count, start.elapsed()) {
                 let arn = format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{}", target.function);
-                return self.give_up(&error, destination.as_deref(), (rule, &arn), event);
+                return self.give_up((&error, count), destination.as_deref(), (rule, &arn), event);
             }
             let pause = RETRY_PAUSE_MIN.saturating_mul(2_u32.saturating_pow(count - 1));
             tokio::time::sleep(pause.min(RETRY_PAUSE_MAX)).await;
@@ -74,7 +74,7 @@ impl<I: Invoke> Delivery<I> {
     /// record that contains the event.
     fn give_up(
         &self,
-        error: &InvokeError,
+        (error, count): (&InvokeError, u32),
         destination: Option<&str>,
         (rule, target): (&str, &str),
         event: &Value,
@@ -83,15 +83,20 @@ impl<I: Invoke> Delivery<I> {
             return self.notices.trouble(&Lost { event: event["id"].to_string() });
         };
         let sent = if error.is_function_failure() {
+            let response = match error {
+                InvokeError::Function { error, .. } => error.clone(),
+                error => json!({ "errorMessage": error.to_string() }),
+            };
             let record = json!({
                 "version": "1.0",
                 "timestamp": clock::now().to_rfc3339_opts(SecondsFormat::Millis, true),
                 "requestContext": {
                     "functionArn": format!("{target}:$LATEST"),
                     "condition": "RetriesExhausted",
+                    "approximateInvokeCount": count,
                 },
                 "requestPayload": event,
-                "responsePayload": { "errorMessage": error.to_string() },
+                "responsePayload": response,
             });
             self.destinations.send(arn, &record, event)
         } else {
