@@ -274,7 +274,7 @@ impl Traffic {
                 td { div.chips { @for event in map.before(&slice.id) { (link(event)) } } }
                 td {
                     @for boundary in &slice.reads {
-                        div { (boundary.shape) " " span.note { (boundary.types.join(", ")) } }
+                        div { (boundary.shape) " " span.note { (boundary.names()) } }
                     }
                 }
                 td { div.chips { @for event in writes { (link(event)) } } }
