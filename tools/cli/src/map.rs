@@ -74,8 +74,7 @@ fn text(map: &Map) -> String {
         for node in map.nodes.iter().filter(|node| node.context == *context) {
             let _ = writeln!(text, "  {} ({})", node.name, node.what);
             for boundary in &node.reads {
-                let types = boundary.types.join(", ");
-                let _ = writeln!(text, "    reads {}: {types}", boundary.shape);
+                let _ = writeln!(text, "    reads {}: {}", boundary.shape, boundary.names());
             }
             let edges = map.edges.iter().filter(|edge| edge.from == node.id);
             for edge in edges.filter(|edge| edge.does != EdgeKind::Reads) {

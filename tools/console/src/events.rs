@@ -274,19 +274,6 @@ pub(crate) fn one_line(data: &Value) -> String {
     pretty.lines().map(str::trim_start).collect::<Vec<_>>().join(" ")
 }
 
-/// The first characters of a text, to the end of a word if that is not far.
-pub(crate) fn cut(text: &str, chars_max: usize) -> String {
-    let Some((end, next)) = text.char_indices().nth(chars_max) else { return text.to_owned() };
-    let whole = &text[..end];
-    let is_part = |c: char| c.is_alphanumeric();
-    let shown = match is_part(next) {
-        true => whole.trim_end_matches(is_part),
-        false => whole,
-    };
-    let shown = if shown.len() * 2 < whole.len() { whole } else { shown };
-    format!("{shown}…")
-}
-
 /// Sends the rows of new events, from the parameter `after` on, or from the end of a lost connection on. Rows that are
 /// sent together are ordered from new to old.
 pub(crate) async fn live(
@@ -324,20 +311,6 @@ pub(crate) async fn live(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_text_is_cut_after_a_word_unless_the_word_is_half_of_it() {
-        for (text, chars_max, expected) in [
-            ("one two", 7, "one two"),
-            ("one two", 6, "one …"),
-            ("one two", 4, "one …"),
-            ("one two", 3, "one…"),
-            ("é\u{301}ééééé", 3, "é\u{301}…"),
-            ("a lengthy", 8, "a length…"),
-        ] {
-            assert_eq!(cut(text, chars_max), expected, "{text} {chars_max}");
-        }
-    }
 
     #[test]
     fn a_line_of_json_has_no_break_of_its_own() {

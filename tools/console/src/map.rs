@@ -267,7 +267,7 @@ impl Traffic {
                 td { @for event in map.before(&slice.id) { (link(event)) " " } }
                 td {
                     @for boundary in &slice.reads {
-                        div { (boundary.shape) " " span.note { (boundary.types.join(", ")) } }
+                        div { (boundary.shape) " " span.note { (boundary.names()) } }
                     }
                 }
                 td { @for event in writes { (link(event)) " " } }

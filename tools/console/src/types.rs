@@ -56,11 +56,11 @@ impl<'a> OnMap<'a> {
     }
 
     /// The decisions that read it, each with the boundaries in which it does.
-    fn deciders(&self, name: &str) -> Vec<Markup> {
+    fn deciders(&self) -> Vec<Markup> {
         let edges = self.map.edges.iter();
         let edges = edges.filter(|edge| edge.does == EdgeKind::Reads && edge.from == self.id);
         let decider = |node: &Node| {
-            let reads = node.reads.iter().filter(|it| it.types.iter().any(|it| it == name));
+            let reads = node.reads.iter().filter(|it| it.events.contains(&self.id));
             let shapes: Vec<_> = reads.map(|it| &*it.shape).collect();
             html! { span { (page_link(node)) " by " code { (shapes.join(", ")) } } }
         };
@@ -207,7 +207,7 @@ fn one(
                 @if schema.retired { ". No slice writes it any more" }
             }
             dt { "Written by" } dd { (chips(&uses.ends(&[EdgeKind::Writes]), "no slice")) }
-            dt { "Decisions that read it" } dd { (chips(&uses.deciders(&schema.name), "none")) }
+            dt { "Decisions that read it" } dd { (chips(&uses.deciders(), "none")) }
             dt { "Reactions" } dd { (chips(&uses.ends(&[EdgeKind::Reacts, EdgeKind::Sets]), "none")) }
             dt { "Shown in" } dd { (chips(&uses.ends(&[EdgeKind::Shows]), "no view")) }
             dt { "On the map" } dd { a href={ "/map/" (encoded(of.name)) } { (of.name) } }

@@ -134,10 +134,7 @@ impl Svg<'_> {
             Some(note) => note.text.clone(),
             None => node.what.clone(),
         };
-        let types = node.reads.iter().flat_map(|boundary| &boundary.types);
-        let is_read = |read: &&Node| {
-            read.kind == NodeKind::Event && types.clone().any(|name| **name == *read.name)
-        };
+        let is_read = |read: &&Node| node.reads.iter().any(|it| it.events.contains(&read.id));
         let reads: Vec<_> = self.map.nodes.iter().filter(is_read).map(|read| &*read.id).collect();
         let content = html! {
             title { (words(node)) }
@@ -199,8 +196,7 @@ fn words(node: &Node) -> String {
     if !node.about.is_empty() {
         words.push_str(&format!(". {}", node.about.trim_end_matches('.')));
     }
-    let boundary =
-        |boundary: &MapBoundary| format!("{} ({})", boundary.shape, boundary.types.join(", "));
+    let boundary = |boundary: &MapBoundary| format!("{} ({})", boundary.shape, boundary.names());
     if !node.reads.is_empty() {
         let reads: Vec<_> = node.reads.iter().map(boundary).collect();
         words.push_str(&format!(". Its decision reads {}", reads.join("; ")));

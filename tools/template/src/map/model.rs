@@ -62,8 +62,17 @@ pub enum NodeKind {
 pub struct MapBoundary {
     /// Its shape, such as `orderId:…`.
     pub shape: String,
-    /// The types of the events that the decision reads there.
-    pub types: Vec<Name>,
+    /// The ids of the types of events that the decision reads there. Two contexts can have types of one name.
+    pub events: Vec<String>,
+}
+
+impl MapBoundary {
+    /// The names of these types, for people.
+    #[must_use]
+    pub fn names(&self) -> String {
+        let names = self.events.iter().map(|id| id.rsplit('/').next().unwrap_or_default());
+        names.collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// It leads from one node to another.
@@ -220,18 +229,19 @@ impl Map {
         if let Some(due) = due {
             self.folds(stack, due, &id, EdgeKind::Sets);
         }
+        let read = |name: &Name| {
+            // A decision on a stream reads its own stream alone.
+            let own = Some(context.name).filter(|_| declares(stack, context, name));
+            let owner = own.or_else(|| stack.catalog.context(name));
+            owner.map(|owner| event_id(owner, name))
+        };
         let reads = (slice.depends_on)().into_iter().map(|(shape, dependence)| MapBoundary {
             shape: shape.to_string(),
-            types: dependence.types.into_iter().collect(),
+            events: dependence.types.iter().filter_map(read).collect(),
         });
         let reads: Vec<_> = reads.collect();
-        for name in &slice.reads {
-            // A decision on a stream reads its own stream alone.
-            let own = Some(context).filter(|context| declares(stack, context, name));
-            let owner = own.map(|context| context.name).or_else(|| stack.catalog.context(name));
-            if let Some(owner) = owner {
-                self.edge(event_id(owner, name), &id, EdgeKind::Reads);
-            }
+        for event in slice.reads.iter().filter_map(read) {
+            self.edge(event, &id, EdgeKind::Reads);
         }
         let is_command = slice.scopes.is_some();
         let words = [
