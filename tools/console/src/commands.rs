@@ -40,8 +40,8 @@ pub(crate) async fn page(
 ) -> Result<Markup, Problem> {
     let within = given(&parameters, "within").unwrap_or(TIME);
     let time = since(within).map_err(|wrong| Problem::bad(format!("within: {wrong}.")))?;
-    let main = if site.commands.are_known() {
-        let stats = Stats::read(&site.commands, time).await?;
+    let main = if site.flags.commands.are_known() {
+        let stats = Stats::read(&site.flags.commands, time).await?;
         html! {
             (times(PATH, within))
             @if stats.cut { p.note { "There were more; these are the first " (LINES_MAX) " that were read." } }

@@ -20,6 +20,7 @@ use crate::frame::{self, Problem, ago, boundary_url, chip, shown, slice_url};
 use crate::node::slice_kind;
 use crate::site::Site;
 use ringfence_cli::place::CheckpointName;
+use ringfence_cli::shown::cut;
 use ringfence_cli::{listed, readable};
 
 /// The number of events on a page, if its URL does not set it.

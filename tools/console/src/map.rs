@@ -120,13 +120,13 @@ impl Traffic {
         let since = Clock::system().now_ms().saturating_sub(HOUR_MS);
         let mut traffic = Self::default();
         // Both read the log.
-        let looks = async { join!(site.commands.since(since), verdict::find(site)) };
+        let looks = async { join!(site.flags.commands.since(since), verdict::find(site)) };
         let Ok((lines, (verdict, has_looked))) = timeout(LINES_TIME, looks).await else {
             traffic.unknown = Some(LATE.to_owned());
             return (traffic, Cost::default());
         };
         match lines {
-            _ if !site.commands.are_known() => {
+            _ if !site.flags.commands.are_known() => {
                 traffic.unknown =
                     Some("No flag names the log, so the traffic is not known.".to_owned());
             }
@@ -188,9 +188,9 @@ impl Traffic {
                     && match finding.what {
                         What::View => node.kind == NodeKind::View,
                         What::Reactor | What::Lane => node.is_reactor() || node.is_slice(),
-                        What::Deadline | What::Slice => node.is_slice(),
+                        What::Deadline | What::Slice | What::Conflicts => node.is_slice(),
                         What::DeadLetters => node.kind != NodeKind::Event,
-                        What::Source => false,
+                        What::Function | What::Queue | What::Source => false,
                     }
             };
             for node in map.nodes.iter().filter(is_it) {
@@ -200,7 +200,8 @@ impl Traffic {
                     What::Lane => "parked",
                     What::Deadline => "late",
                     What::DeadLetters => "dead letters",
-                    What::Slice | What::Source => "failing",
+                    What::Conflicts => "conflicts",
+                    What::Slice | What::Function | What::Queue | What::Source => "failing",
                 };
                 let wrong = Note { text: word.to_owned(), is_wrong: true, ..Note::default() };
                 self.notes.insert(

@@ -202,8 +202,8 @@ async fn line(
 ) -> anyhow::Result<Option<Box<CommandLine>>> {
     // The clock of the function may be slow.
     let since = began_ms.saturating_sub(60_000);
-    while site.commands.are_known() {
-        let lines = site.commands.since(since).await?;
+    while site.flags.commands.are_known() {
+        let lines = site.flags.commands.since(since).await?;
         let is_it = |line: &CommandLine| line.correlation_id.as_deref() == Some(correlation);
         if let Some(line) = lines.into_iter().find(is_it) {
             return Ok(Some(Box::new(line)));

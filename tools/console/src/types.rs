@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use maud::{Markup, html};
 use ringfence_cli::readable;
+use ringfence_cli::shown::cut;
 use ringfence_core::{EventSchema, visible};
 use ringfence_feed::{FeedError, Index, KnownEntry};
 use ringfence_schemas::{LockedVersion, Shape};
@@ -12,7 +13,7 @@ use ringfence_stack::{ContextInfo, Stack};
 use ringfence_template::map::{EdgeKind, Map, Node};
 use serde_json::Value;
 
-use crate::events::{context, cut, event_url, one_line};
+use crate::events::{context, event_url, one_line};
 use crate::frame::{self, Kind, Path, Problem, ago, chip, encoded, url};
 use crate::node::page_link;
 use crate::site::Site;

@@ -27,10 +27,7 @@ pub(crate) async fn find(site: &Site) -> (Arc<StackVerdict>, bool) {
         views: site.views(&index).zip(site.reactors()).zip(site.due()).map(|((a, b), c)| (a, b, c)),
         index,
         config: &site.config,
-        queues: &site.queues,
-        buckets: &site.buckets,
-        command_queue: site.command_queue.as_deref(),
-        commands: &site.commands,
+        flags: &site.flags,
     };
     let verdict = Arc::new(StackVerdict::find(&sources).await);
     *kept = Some(LastLook::new(verdict.clone()));

@@ -14,10 +14,10 @@ use ringfence_views::query_views::{Ask, Asked, token};
 use ringfence_views::{Content, Definition, Parked, Registered, Shown, ViewRead, ViewStanding};
 use serde_json::Value;
 
-use crate::events::cut;
 use crate::frame::{self, Cost, Kind, Path, Problem, chip, encoded, given, state, url};
 use crate::site::Site;
 use ringfence_cli::checkpoint::place;
+use ringfence_cli::shown::cut;
 use ringfence_cli::view;
 
 /// The most characters of a row in a list.

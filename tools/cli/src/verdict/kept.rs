@@ -21,8 +21,7 @@ use crate::work::{Fate, Tried, look};
 const LOOK_MAX: usize = 10;
 /// The newest value of a metric of SQS is at most so old: ten minutes, in milliseconds.
 const METRIC_MS: u64 = 10 * 60_000;
-const UNAGED: &str =
-    "how long commands have waited in the queue, for which cloudwatch:GetMetricStatistics is needed";
+const UNAGED: &str = "how long commands have waited in the queue, for which cloudwatch:GetMetricStatistics is needed";
 const UNNAMED: &str = "dead letters, whose stores are named with --queue, --bucket or --stack";
 
 /// The dead letters of a function, or of a store if they name no function.
@@ -166,10 +165,10 @@ async fn of_commands(
     verdict: &mut StackVerdict,
 ) {
     let Some(url) = queue else { return };
-    let (visible, hidden) =
-        tokio::join!(count(sources, url, Attribute::ApproximateNumberOfMessages), async {
-            count(sources, url, Attribute::ApproximateNumberOfMessagesNotVisible).await
-        });
+    let (visible, hidden) = tokio::join!(
+        count(sources, url, Attribute::ApproximateNumberOfMessages),
+        count(sources, url, Attribute::ApproximateNumberOfMessagesNotVisible)
+    );
     verdict.counts.queued = visible;
     // The age is asked for only if there is something that can wait.
     if visible.unwrap_or_default() + hidden.unwrap_or_default() == 0 {

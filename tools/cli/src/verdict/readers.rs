@@ -156,7 +156,11 @@ async fn of_reactors(
             name: name.to_owned(),
             count,
             since_ms: Some(first.at_ms),
-            text: format!("{} parked in {name}: {}", counted(count, "lane is", "lanes are"), first.cause),
+            text: format!(
+                "{} parked in {name}: {}",
+                counted(count, "lane is", "lanes are"),
+                first.cause
+            ),
             url: url.clone(),
             step: "Retry the lane, or skip the event",
         });

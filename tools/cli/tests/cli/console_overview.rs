@@ -1,13 +1,14 @@
 //! The console's overview, and its pages of commands and dead letters.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use ringfence_aws::Clock;
 use ringfence_core::rfc3339;
 use serde_json::{Value, json};
 
 use crate::console::{Console, link};
-use crate::world::{BUCKET, QUEUE, World};
+use crate::world::{BUCKET, EVENTS, INDEX, QUEUE, World};
 
 const REDRIVE: &str = "/dead-letters/queues/Automations/redrive";
 const DELETE: &str = "/dead-letters/queues/Automations/delete";
@@ -90,7 +91,7 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     assert!(banner(&well).contains("All is well</h2>"), "{well}");
     assert!(!banner(&well).contains("Not known"), "{well}");
     let (_, cost) = well.split_once("to DynamoDB and ").unwrap();
-    assert_eq!(cost.split_once(" read units").unwrap().0, "7", "{well}");
+    assert_eq!(cost.split_once(" read units").unwrap().0, "5.5", "{well}");
 
     world.queues.send(QUEUE, "<b>a dead letter".to_owned()).unwrap();
     world.queues.send(QUEUE, failed("shop-PackParcel-1").to_string()).unwrap();
@@ -286,6 +287,11 @@ async fn one_dead_letter_is_redriven_and_then_all() {
     let page = console.carried_out(DELETE, &[("name", &last), ("why", "a <b>test")]).await;
     assert!(page.contains("1 deleted: a &lt;b&gt;test") && page.contains(&last), "{page}");
     assert!(names(&world).is_empty());
+    let file = world.folder.path().join("deleted-dead-letters.jsonl");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let deleted: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let kept = ["deadLetterToDelete", "why", "body"].map(|name| deleted[name].as_str().unwrap());
+    assert_eq!(kept, [&*last, "a <b>test", "hello"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -344,7 +350,8 @@ async fn commands_and_conflicts_of_a_time_are_shown() {
         line(1_000, "accepted", &["sealId:s1", "sealId:s1"]),
     ];
     fs::write(folder.path().join("pack-parcel.log"), lines.concat()).unwrap();
-    let console = console(&world, &["--logs", folder.path().to_str().unwrap()]).await;
+    let logs = ["--logs", folder.path().to_str().unwrap()];
+    let console = console(&world, &logs).await;
     let page = console.page("/commands").await;
     let numbers: Vec<_> = page.split("<td class=\"number\">").skip(1).collect();
     let numbers = numbers.iter().map(|rest| rest.split('<').next().unwrap());
@@ -365,6 +372,17 @@ async fn commands_and_conflicts_of_a_time_are_shown() {
         "href=\"/search?q=walk%2D1&amp;further=true\">walk-1</a><span class=\"note\"> commands: 3, events: 6, rejected</span>",
     ] {
         assert!(overview.contains(part), "{part}: {overview}");
+    }
+    assert!(!overview.contains("deployed"), "the stack is not named: {overview}");
+    let stack = ["--stack", "ringfence-local", "--index-table", INDEX, "--table", EVENTS];
+    let stack = Console::start(&world, &[&stack[..], &logs].concat()).await;
+    let page = stack.page("/?within=15m").await;
+    for part in [
+        "Z: the stack was created</title></line></svg><ul class=\"legend\">",
+        "<li class=\"mark\">deployed</li>",
+        "<td colspan=\"2\">deployed: the stack was created</td>",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
     }
     let (status, page) = console.refused("/?within=soon").await;
     assert!(status == 400 && page.contains("15m, 1h, 24h, 7d"), "{page}");

@@ -70,7 +70,8 @@ pub(crate) struct World {
     pub(crate) buckets: Buckets,
     topic: Receiver<Notice>,
     pub(crate) services: String,
-    _folder: TempDir,
+    /// The working directory of commands.
+    pub(crate) folder: TempDir,
 }
 
 impl World {
@@ -95,13 +96,13 @@ impl World {
         let notices = Notices::default();
         let topic = notices.watch();
         let services = serve(&queues, &buckets, notices).await;
-        Self { dynamo, client, log, queues, buckets, topic, services, _folder: folder }
+        Self { dynamo, client, log, queues, buckets, topic, services, folder }
     }
 
     /// The command with the environment of the stack.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = ringfence();
-        command.args(arguments).stdin(Stdio::null());
+        command.args(arguments).stdin(Stdio::null()).current_dir(self.folder.path());
         command.envs([
             ("AWS_ACCESS_KEY_ID", "local"),
             ("AWS_SECRET_ACCESS_KEY", "local"),
@@ -112,6 +113,7 @@ impl World {
             ("AWS_ENDPOINT_URL_SQS", &self.services),
             ("AWS_ENDPOINT_URL_S3", &self.services),
             ("AWS_ENDPOINT_URL_CLOUDFORMATION", &self.services),
+            ("AWS_ENDPOINT_URL_CLOUDWATCH", &self.services),
             ("EVENT_TABLE", EVENTS),
             ("INDEX_TABLE", INDEX),
             ("VIEW_TABLE", VIEWS),
@@ -280,6 +282,7 @@ async fn serve(queues: &Queues, buckets: &Buckets, notices: Notices) -> String {
         parameters: Environment::default(),
         api: String::new(),
         outputs: outputs(),
+        starts: vec![Clock::system().now_ms()],
     });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
