@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use aws_config::SdkConfig;
 use aws_sdk_sqs::types::QueueAttributeName as Attribute;
 use futures::future::join_all;
@@ -125,11 +125,8 @@ impl Group {
 
 async fn of_queue(sources: &VerdictSources<'_>, queue: &Named) -> Result<Found> {
     let store = DeadLetterBox::queue(sources.config, &queue.at, Receive::Look);
-    let (first, in_queue) = tokio::join!(
-        first(store),
-        count(sources, &queue.at, Attribute::ApproximateNumberOfMessages)
-    );
-    Ok(Found { first: first?, in_queue })
+    let (first, counts) = tokio::join!(first(store), counts(sources, &queue.at));
+    Ok(Found { first: first?, in_queue: counts.ok().map(|[visible, _]| visible) })
 }
 
 async fn of_bucket(sources: &VerdictSources<'_>, bucket: &Named) -> Result<Found> {
@@ -166,17 +163,17 @@ async fn of_commands(
     verdict: &mut StackVerdict,
 ) {
     let Some(url) = queue else { return };
-    let (visible, hidden) = tokio::join!(
-        count(sources, url, Attribute::ApproximateNumberOfMessages),
-        count(sources, url, Attribute::ApproximateNumberOfMessagesNotVisible)
-    );
-    verdict.counts.queued = visible;
+    let [visible, hidden] = match counts(sources, url).await {
+        Ok(counts) => counts,
+        Err(error) => return verdict.unreadable("queue of commands", "/commands", &error),
+    };
+    verdict.counts.queued = Some(visible);
     // The age is asked for only if there is something that can wait.
-    if visible.unwrap_or_default() + hidden.unwrap_or_default() == 0 {
+    if visible + hidden == 0 {
         return;
     }
     match oldest_ms(sources.config, url, now_ms).await {
-        Ok(age_ms) => verdict.findings.extend(waits(age_ms, visible.unwrap_or_default(), now_ms)),
+        Ok(age_ms) => verdict.findings.extend(waits(age_ms, visible, now_ms)),
         Err(_) => verdict.unknown.push(UNAGED),
     }
 }
@@ -222,11 +219,16 @@ fn newest_ms(answer: &str) -> Result<Option<u64>> {
     Ok(Some(u64::try_from(age.as_millis())?))
 }
 
-/// About how many messages a queue has of a kind.
-async fn count(sources: &VerdictSources<'_>, url: &str, kind: Attribute) -> Option<u64> {
-    let client = aws_sdk_sqs::Client::new(sources.config);
-    let asked = client.get_queue_attributes().queue_url(url).attribute_names(kind.clone());
-    asked.send().await.ok()?.attributes?.get(&kind)?.parse().ok()
+/// About how many messages of a queue are visible, and how many are hidden.
+async fn counts(sources: &VerdictSources<'_>, url: &str) -> Result<[u64; 2]> {
+    let kinds =
+        [Attribute::ApproximateNumberOfMessages, Attribute::ApproximateNumberOfMessagesNotVisible];
+    let asked = aws_sdk_sqs::Client::new(sources.config).get_queue_attributes().queue_url(url);
+    let asked = asked.set_attribute_names(Some(kinds.to_vec())).send().await?;
+    let found = asked.attributes.unwrap_or_default();
+    let count = |kind| found.get(&kind)?.parse().ok();
+    let [visible, hidden] = kinds.map(count);
+    visible.zip(hidden).map(|(visible, hidden)| [visible, hidden]).context("SQS names no counts")
 }
 
 #[cfg(test)]

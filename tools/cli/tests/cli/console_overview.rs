@@ -101,14 +101,14 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
 
     world.queues.send(QUEUE, "<b>a dead letter".to_owned()).unwrap();
     world.queues.send(QUEUE, failed("shop-PackParcel-1").to_string()).unwrap();
-    // The first failure is too old for a fault, and the second is not.
-    let lines = [line(1_800_000, "internal", &[]), line(1_000, "internal", &[])].concat();
+    // The first failure is too old for a fault, and the last command is not.
     let met = line(900, "accepted", &["sealId:s1"]).repeat(20);
-    fs::write(folder.path().join("pack-parcel.log"), lines + &met).unwrap();
+    let lines = [line(1_800_000, "internal", &[]), line(1_000, "internal", &[]), met].concat();
+    fs::write(folder.path().join("pack-parcel.log"), lines).unwrap();
     let at = rfc3339(Clock::system().now_ms());
     let why = "a table is away. ".repeat(40);
-    let run = json!({ "timestamp": at, "failed_function": "index-events", "cause": why });
-    fs::write(folder.path().join("index-events.log"), run.to_string()).unwrap();
+    let stopped = json!({ "timestamp": at, "failed_function": "index-events", "cause": why });
+    fs::write(folder.path().join("index-events.log"), stopped.to_string()).unwrap();
     world.queues.put(COMMANDS, "{}".to_owned(), [].into(), in_group()).unwrap();
     let wrong = console(&world, &logs).await;
     let page = wrong.page("/").await;
@@ -165,11 +165,13 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     let counts = &status["counts"];
     assert_eq!((&counts["views"], &counts["reactors"]), (&json!(2), &json!(1)), "{status}");
     assert_eq!(status["unknown"].as_array().unwrap().len(), 1, "no flag names a queue: {status}");
-    let (_, unread) = world.json(&["status", "--view-table", "none"]);
+    let nowhere = ["--view-table", "none", "--command-queue", "http://127.0.0.1:1/0/none"];
+    let (_, unread) = world.json(&[&["status"], &nowhere[..]].concat());
     assert_eq!(unread["counts"]["views"], json!(null), "{unread}");
     assert_eq!(unread["counts"]["reactors"], json!(null), "{unread}");
     let names = unread["findings"].as_array().unwrap().iter().map(|it| it["name"].as_str());
-    assert_eq!(names.collect::<Vec<_>>(), ["views", "reactors"].map(Some), "{unread}");
+    let unreadable = ["views", "reactors", "queue of commands"];
+    assert_eq!(names.collect::<Vec<_>>(), unreadable.map(Some), "{unread}");
 }
 
 /// An event that is late for its readers is more than five minutes old.
