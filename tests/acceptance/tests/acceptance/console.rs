@@ -27,6 +27,7 @@ async fn the_console_of_the_shop_works_in_a_browser() {
     slices::a_field_that_is_wrong_is_named(browser, &site).await;
     let slices = stack::stack().slices().count();
     slices::every_slice_has_a_form_that_takes_its_sample(browser, &site, slices).await;
+    look::the_diagrams_of_the_map_are_mermaid(browser, SHOP).await;
     let mut all = look::pages(browser, &site).await;
     all.extend(pages::BELOW.map(str::to_owned));
     look::every_page_is_accessible_in_each_size_and_colour(browser, &site, &all).await;
