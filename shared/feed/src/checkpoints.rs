@@ -56,11 +56,11 @@ impl Checkpoints {
     /// # Errors
     /// A request that fails for good or too often.
     pub async fn load(&self, reader: &str) -> Result<Option<Checkpoint>, FeedError> {
-        self.item(key(reader)).await?.as_ref().map(checkpoint_of).transpose()
+        self.item(key(reader), true).await?.as_ref().map(checkpoint_of).transpose()
     }
 
-    pub(crate) async fn item(&self, key: Item) -> Result<Option<Item>, FeedError> {
-        let get = || self.table.get(key.clone(), true);
+    pub(crate) async fn item(&self, key: Item, strong: bool) -> Result<Option<Item>, FeedError> {
+        let get = || self.table.get(key.clone(), strong);
         Retry::default().run(get).await.map_err(failed("reading a checkpoint"))
     }
 
@@ -92,7 +92,7 @@ impl Checkpoints {
     /// for good or too often.
     pub async fn set(&self, reader: &str, to: Checkpoint) -> Result<(), FeedError> {
         loop {
-            let item = self.item(key(reader)).await?;
+            let item = self.item(key(reader), true).await?;
             let from = item.as_ref().map(checkpoint_of).transpose()?;
             let mut update = self.update(reader, from, to);
             // A reader that comes back to the same place does so at another time.

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use aws_sdk_dynamodb::operation::scan::builders::ScanInputBuilder;
 use aws_sdk_dynamodb::types::builders::UpdateBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem, Update};
+use futures::future::try_join_all;
 use ringfence_aws::{Failure, GaveUp, Item, Retry};
 use ringfence_core::rfc3339;
 
@@ -76,7 +77,7 @@ impl Checkpoints {
     /// # Errors
     /// A request that fails for good or too often.
     pub async fn reader(&self, reader: &str) -> Result<Option<Reader>, FeedError> {
-        let Some(item) = self.item(key(reader)).await? else { return Ok(None) };
+        let Some(item) = self.item(key(reader), true).await? else { return Ok(None) };
         Ok(Some(self.together().await?.place(reader_of(&item)?)))
     }
 
@@ -109,7 +110,29 @@ impl Checkpoints {
     /// # Errors
     /// A request that fails for good or too often.
     pub async fn together(&self) -> Result<Together, FeedError> {
-        Together::of(self.item(together_key()).await?.as_ref())
+        Together::of(self.item(together_key(), true).await?.as_ref())
+    }
+
+    /// How far these readers are, by themselves or together with others, for people. It may be a moment ago. Costs half
+    /// a read unit, and half a unit for each reader that has not reached `end` together with others.
+    ///
+    /// # Errors
+    /// A request that fails for good or too often.
+    pub async fn reached(
+        &self,
+        readers: &[String],
+        end: Checkpoint,
+    ) -> Result<Vec<Checkpoint>, FeedError> {
+        let together = Together::of(self.item(together_key(), false).await?.as_ref())?;
+        let reached = async |reader: &String| {
+            if together.checkpoint >= end && together.readers.contains(reader) {
+                return Ok(together.checkpoint);
+            }
+            let own = self.item(key(reader), false).await?;
+            let own = own.as_ref().map(checkpoint_of).transpose()?;
+            Ok(together.beyond(reader, own).or(own).unwrap_or_default())
+        };
+        try_join_all(readers.iter().map(reached)).await
     }
 
     /// Moves the readers that move together. No event up to `to` may concern one of them beyond its own checkpoint.

@@ -2,68 +2,51 @@
 
 use futures::future::try_join_all;
 use ringfence_aws::Meter;
-use ringfence_feed::{Checkpoint, Reader};
+use ringfence_feed::Checkpoint;
 
 use crate::keys::reader_of;
 use crate::read::ViewReader;
-use crate::{Generation, Registered, ViewError};
+use crate::{Registered, ViewError};
 
-/// The generations of a view, and the readers that fold them.
+/// The generations of a view, and how far they are.
 #[derive(Clone, Debug)]
 pub struct ViewStanding {
     /// The generations.
     pub registered: Registered,
-    /// The reader of the generation that is served; `None` before its first checkpoint.
-    pub served: Option<Reader>,
-    /// The reader of the generation that is being built.
-    pub built: Option<Reader>,
+    /// The checkpoint of the generation that is served.
+    pub served: Checkpoint,
+    /// The checkpoint of the generation that is being built.
+    pub built: Option<Checkpoint>,
 }
 
 impl ViewReader {
-    /// How far a view is; `None` if no projector has run it yet. Its reads are strong.
+    /// How far each of these views is, at `end` or a moment ago; `None` if no projector has run the view yet. `end` is the
+    /// end of the index. Costs half a read unit, half a unit for each view, and half a unit for each generation that has
+    /// not reached `end` together with other views.
     ///
     /// # Errors
     /// As [`ViewReader::row`].
-    pub async fn standing(&self, view: &str) -> Result<Option<ViewStanding>, ViewError> {
-        let Some(registered) = self.table.registered(view, true).await? else { return Ok(None) };
-        let served = self.reader(view, Some(registered.live)).await?;
-        let built = self.reader(view, registered.building).await?;
-        Ok(Some(ViewStanding { registered, served, built }))
-    }
-
-    /// How far the served generation of each of these views is; `None` if no projector has run the view yet. If views
-    /// that move together have reached `end`, the end of the index, one read says so for all of them.
-    ///
-    /// # Errors
-    /// As [`ViewReader::row`].
-    pub async fn reached(
+    pub async fn standing(
         &self,
         views: &[&str],
         end: Checkpoint,
-    ) -> Result<Vec<Option<(Registered, Checkpoint)>>, ViewError> {
-        let together = self.checkpoints.together().await?;
-        let reached = async |view: &&str| -> Result<_, ViewError> {
-            let Some(registered) = self.table.registered(view, false).await? else {
-                return Ok(None);
-            };
-            let reader = reader_of(view, registered.live);
-            if together.checkpoint >= end && together.readers.contains(&reader) {
-                return Ok(Some((registered, together.checkpoint)));
-            }
-            let own = self.checkpoints.load(&reader).await?;
-            let at = together.beyond(&reader, own).or(own).unwrap_or_default();
-            Ok(Some((registered, at)))
-        };
-        try_join_all(views.iter().map(reached)).await
-    }
-
-    async fn reader(
-        &self,
-        view: &str,
-        generation: Option<Generation>,
-    ) -> Result<Option<Reader>, ViewError> {
-        let Some(generation) = generation else { return Ok(None) };
-        Ok(self.checkpoints.reader(&reader_of(view, generation)).await?)
+    ) -> Result<Vec<Option<ViewStanding>>, ViewError> {
+        let registered = views.iter().map(|view| self.table.registered(view, false));
+        let registered = try_join_all(registered).await?;
+        let mut readers = Vec::new();
+        for (view, of) in views.iter().zip(&registered) {
+            let generations = of.iter().flat_map(|of| [Some(of.live), of.building]);
+            readers.extend(generations.flatten().map(|generation| reader_of(view, generation)));
+        }
+        let mut reached = self.checkpoints.reached(&readers, end).await?.into_iter();
+        let mut next = || reached.next().unwrap_or_default();
+        let standing = registered.into_iter().map(|registered| {
+            let registered = registered?;
+            let served = next();
+            let built = registered.building.map(|_| next());
+            Some(ViewStanding { registered, served, built })
+        });
+        Ok(standing.collect())
     }
 
     /// What its requests cost so far: of the index, of the checkpoints, and of rows and generations.

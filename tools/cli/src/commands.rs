@@ -1,4 +1,4 @@
-//! The log lines of commands: in CloudWatch Logs, or in the files of a stack on one machine.
+//! The log lines of commands and of other runs: in CloudWatch Logs, or in the files of a stack on one machine.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -19,7 +19,10 @@ use crate::stack::name;
 /// At most this many lines are read at once.
 pub const LINES_MAX: usize = 100_000;
 /// Matches the lines of commands, and no other lines.
-const PATTERN: &str = "{ $.slice = * && $.attempts >= 0 }";
+const COMMANDS: &str = "{ $.slice = * && $.attempts >= 0 }";
+/// Matches the lines of commands and of [`RunLine`].
+const ALL: &str = "{ ($.slice = * && $.attempts >= 0) || ($.failed_function = *) || ($.view_lag >= 0) \
+                   || ($.due_lag_ms >= 0) || ($.lanes_parked >= 0) }";
 
 /// The message when no flag says where the lines are.
 pub const UNKNOWN: &str = "the functions' command lines are in their logs: name the log group with --log-group or \
@@ -71,6 +74,36 @@ pub struct CommandLine {
     pub cause: Option<String>,
 }
 
+/// The line of a run of a function that is not a slice: it failed, or has one of these numbers.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+pub struct RunLine {
+    /// When it was: RFC 3339.
+    #[serde(default)]
+    pub timestamp: String,
+    /// The function, if it failed.
+    pub failed_function: Option<String>,
+    /// Why it failed.
+    #[serde(alias = "unnotified")]
+    pub cause: Option<String>,
+    /// The age of the oldest event that a view does not show, in milliseconds.
+    pub view_lag: Option<u64>,
+    /// How late the oldest deadline is, in milliseconds.
+    pub due_lag_ms: Option<u64>,
+    /// Lanes of the reactor that are parked.
+    pub lanes_parked: Option<u64>,
+    /// Lanes of the reactor that are tried again.
+    pub lanes_waiting: Option<u64>,
+}
+
+/// Lines of functions, the oldest first.
+#[derive(Clone, Debug, Default)]
+pub struct FunctionLines {
+    /// Lines of commands.
+    pub commands: Vec<CommandLine>,
+    /// Lines of other runs.
+    pub runs: Vec<RunLine>,
+}
+
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutcomeKind {
@@ -103,9 +136,42 @@ impl CommandLine {
             _ => OutcomeKind::Failed,
         }
     }
+}
+
+impl RunLine {
+    /// When it was, in milliseconds since 1970.
+    pub fn at_ms(&self) -> u64 {
+        ms_of_rfc3339(&self.timestamp).unwrap_or(0)
+    }
 
     fn of(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok()
+        let line: Self = serde_json::from_str(text).ok()?;
+        let numbers = [line.view_lag, line.due_lag_ms, line.lanes_parked];
+        let says = line.failed_function.is_some() || numbers.iter().any(Option::is_some);
+        says.then_some(line)
+    }
+}
+
+impl FunctionLines {
+    /// Whether there may be more lines than are read at once.
+    #[must_use]
+    pub fn are_cut(&self) -> bool {
+        self.commands.len() + self.runs.len() >= LINES_MAX
+    }
+
+    /// Adds a line of either kind. Returns false if it is too old.
+    fn add(&mut self, text: &str, since_ms: u64) -> bool {
+        if let Ok(line) = serde_json::from_str::<CommandLine>(text) {
+            let is_new = line.at_ms() >= since_ms;
+            self.commands.extend(is_new.then_some(line));
+            is_new
+        } else if let Some(line) = RunLine::of(text) {
+            let is_new = line.at_ms() >= since_ms;
+            self.runs.extend(is_new.then_some(line));
+            is_new
+        } else {
+            true
+        }
     }
 }
 
@@ -140,25 +206,38 @@ impl CommandLines {
         Ok(Some((String::from_utf8_lossy(lines).into_owned(), begin > 0)))
     }
 
-    /// The lines since a time in milliseconds since 1970, the oldest first, at most [`LINES_MAX`]. The list is empty if
-    /// no flag says where they are.
+    /// The lines of commands since a time in milliseconds since 1970, the oldest first, at most [`LINES_MAX`]. The list
+    /// is empty if no flag says where they are.
     ///
     /// # Errors
     /// They can't be read.
     pub async fn since(&self, ms: u64) -> Result<Vec<CommandLine>> {
+        Ok(self.read(ms, COMMANDS).await?.commands)
+    }
+
+    /// The same with the lines of other runs, at most [`LINES_MAX`] together.
+    ///
+    /// # Errors
+    /// They can't be read.
+    pub async fn all_since(&self, ms: u64) -> Result<FunctionLines> {
+        self.read(ms, ALL).await
+    }
+
+    async fn read(&self, ms: u64, pattern: &str) -> Result<FunctionLines> {
         let mut lines = match (&self.logs, &self.log_group) {
             (Some(folder), _) => of_folder(folder, ms)?,
-            (None, Some(group)) => of_group(group, ms).await?,
-            (None, None) => Vec::new(),
+            (None, Some(group)) => of_group(group, ms, pattern).await?,
+            (None, None) => FunctionLines::default(),
         };
-        lines.sort_by(|a, b| a.timestamp.cmp(&b.timestamp));
+        lines.commands.sort_by(|a, b| a.timestamp.cmp(&b.timestamp));
+        lines.runs.sort_by(|a, b| a.timestamp.cmp(&b.timestamp));
         Ok(lines)
     }
 }
 
-fn of_folder(folder: &Path, since_ms: u64) -> Result<Vec<CommandLine>> {
+fn of_folder(folder: &Path, since_ms: u64) -> Result<FunctionLines> {
     let reading = || format!("reading the functions' logs in {}", folder.display());
-    let mut lines = Vec::new();
+    let mut lines = FunctionLines::default();
     for file in fs::read_dir(folder).with_context(reading)? {
         let path = file.with_context(reading)?.path();
         let is_log = path.extension().is_some_and(|extension| extension == "log");
@@ -170,13 +249,16 @@ fn of_folder(folder: &Path, since_ms: u64) -> Result<Vec<CommandLine>> {
         }
         // A function may be writing its last line just now.
         let text = String::from_utf8_lossy(&fs::read(&path).with_context(reading)?).into_owned();
-        let of_commands = text.lines().rev().filter_map(CommandLine::of);
-        lines.extend(of_commands.take_while(|line| line.at_ms() >= since_ms).take(LINES_MAX));
+        for line in text.lines().rev().take(LINES_MAX) {
+            if !lines.add(line, since_ms) {
+                break;
+            }
+        }
     }
     Ok(lines)
 }
 
-async fn of_group(group: &str, since_ms: u64) -> Result<Vec<CommandLine>> {
+async fn of_group(group: &str, since_ms: u64, pattern: &str) -> Result<FunctionLines> {
     let reading = || format!("reading the log group {group}");
     let logs = Service::of(&sdk_config().await?, LOGS).await.with_context(reading)?;
     let headers = [
@@ -184,16 +266,18 @@ async fn of_group(group: &str, since_ms: u64) -> Result<Vec<CommandLine>> {
         ("x-amz-target", "Logs_20140328.FilterLogEvents"),
     ];
     let mut request = json!({
-        "logGroupName": group, "startTime": since_ms, "filterPattern": PATTERN,
+        "logGroupName": group, "startTime": since_ms, "filterPattern": pattern,
     });
-    let mut lines = Vec::new();
+    let mut lines = FunctionLines::default();
     loop {
         let answer = logs.call("POST", "/", &headers, &request.to_string()).await;
         let text = answer.and_then(Answer::accepted).with_context(reading)?;
         let page: Page = serde_json::from_str(&text).with_context(reading)?;
-        lines.extend(page.events.iter().filter_map(|event| CommandLine::of(&event.message)));
+        for event in &page.events {
+            lines.add(&event.message, 0);
+        }
         match page.next_token {
-            Some(next) if lines.len() < LINES_MAX => request["nextToken"] = next.into(),
+            Some(next) if !lines.are_cut() => request["nextToken"] = next.into(),
             _ => return Ok(lines),
         }
     }
@@ -226,6 +310,9 @@ mod tests {
         let end = |bytes_max| lines.log_of("f", bytes_max).expect("readable");
         assert_eq!(end(10), Some(("\u{e9}one\ntwo\n".to_owned(), false)));
         assert_eq!(end(8), Some(("two\n".to_owned(), true)));
+        fs::create_dir(folder.path().join("in")).expect("a folder");
+        let inner = CommandLines { log_group: None, logs: Some(folder.path().join("in")) };
         assert_eq!(lines.log_of("g", 8).expect("no log"), None);
+        assert_eq!(inner.log_of("../f", 8).expect("no name of a function"), None);
     }
 }

@@ -13,6 +13,7 @@ pub mod commands;
 mod contract;
 mod cost;
 pub mod dead_letter;
+pub mod deployments;
 mod doctor;
 mod documents;
 mod due;

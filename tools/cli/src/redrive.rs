@@ -34,8 +34,8 @@ works, its messages are hidden from others, and for 30 seconds after it is broke
 returns at most the first ten dead letters, and later ones only when these are gone. So `--dry-run` shows the first
 ones, in their order, and says how many follow.
 
-`--delete NAME --why REASON` deletes a dead letter whose work can't or needn't be done. Time, reason and body are printed
-to standard error as a line of JSON: keep it, because the store keeps nothing.
+`--delete NAME --why REASON` deletes a dead letter whose work can't or needn't be done. Before, time, reason and body are
+added to deleted-dead-letters.jsonl in the working directory, which only its owner may read: the store keeps nothing.
 
 For a bucket of failed batches, give `--to bus` (publish-events) or `--to index` (index-events). Delete batches of
 project-views: the next event does their work.
@@ -73,7 +73,7 @@ pub(crate) struct Arguments {
     /// Deletes the dead letter of this name, and does not do its work.
     #[arg(long, value_name = "NAME", requires = "why", conflicts_with = "dry_run")]
     delete: Option<String>,
-    /// The reason to delete it, which is printed with its body.
+    /// The reason to delete it, which is kept with its body.
     #[arg(long, requires = "delete")]
     why: Option<String>,
     #[command(flatten)]

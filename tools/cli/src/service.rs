@@ -30,9 +30,13 @@ pub(crate) struct Service {
 }
 
 pub(crate) const CLOUDFORMATION: (&str, &str) = ("cloudformation", "CloudFormation");
+pub(crate) const CLOUDWATCH: (&str, &str) = ("monitoring", "CloudWatch");
 pub(crate) const COGNITO: (&str, &str) = ("cognito-idp", "Cognito Identity Provider");
 pub(crate) const LOGS: (&str, &str) = ("logs", "CloudWatch Logs");
 pub(crate) const S3: (&str, &str) = ("s3", "S3");
+
+/// The header of a form.
+pub(crate) const FORM: [(&str, &str); 1] = [("content-type", "application/x-www-form-urlencoded")];
 
 /// An answer.
 pub(crate) struct Answer {

@@ -1,4 +1,4 @@
-//! The version in which a command shows a payload: the newest of its type, or the stored one.
+//! How a command or a page shows a payload: in the newest version of its type or the stored one, and cut.
 
 use std::ops::Deref;
 
@@ -49,5 +49,38 @@ impl Deref for ShownEvent {
 
     fn deref(&self) -> &SequencedEvent {
         &self.event
+    }
+}
+
+/// The first characters of a text, to the end of a word if that is not far.
+#[must_use]
+pub fn cut(text: &str, chars_max: usize) -> String {
+    let Some((end, next)) = text.char_indices().nth(chars_max) else { return text.to_owned() };
+    let whole = &text[..end];
+    let is_part = |c: char| c.is_alphanumeric();
+    let shown = match is_part(next) {
+        true => whole.trim_end_matches(is_part),
+        false => whole,
+    };
+    let shown = if shown.len() * 2 < whole.len() { whole } else { shown };
+    format!("{shown}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_after_a_word_unless_the_word_is_half_of_it() {
+        for (text, chars_max, expected) in [
+            ("one two", 7, "one two"),
+            ("one two", 6, "one …"),
+            ("one two", 4, "one …"),
+            ("one two", 3, "one…"),
+            ("é\u{301}ééééé", 3, "é\u{301}…"),
+            ("a lengthy", 8, "a length…"),
+        ] {
+            assert_eq!(cut(text, chars_max), expected, "{text} {chars_max}");
+        }
     }
 }

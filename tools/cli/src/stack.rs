@@ -13,7 +13,7 @@ use roxmltree::Document;
 
 use crate::machine::sdk_config;
 
-use crate::service::{Answer, CLOUDFORMATION, Service, encoded};
+use crate::service::{Answer, CLOUDFORMATION, FORM, Service, encoded};
 
 /// Variables of flags, each with the output that has its value.
 const OUTPUTS: [(&str, &str); 12] = [
@@ -33,6 +33,9 @@ const OUTPUTS: [(&str, &str); 12] = [
 /// The names of outputs for queues and buckets end like this.
 const QUEUE: &str = "DeadLettersUrl";
 const BUCKET: &str = "FailedBatchesName";
+
+/// The name of a stack on this machine.
+const LOCAL: &str = "ringfence-local";
 
 /// The outputs of a stack.
 pub struct Outputs {
@@ -87,10 +90,9 @@ impl Outputs {
         let reading = || format!("reading the outputs of --stack {stack}");
         let service =
             Service::of(&sdk_config().await?, CLOUDFORMATION).await.with_context(reading)?;
-        let form = [("content-type", "application/x-www-form-urlencoded")];
         let name = encoded(&stack);
         let body = format!("Action=DescribeStacks&Version=2010-05-15&StackName={name}");
-        let described = service.call("POST", "/", &form, &body).await;
+        let described = service.call("POST", "/", &FORM, &body).await;
         let described = described.and_then(Answer::accepted).with_context(reading)?;
         let values = outputs(&described).with_context(reading)?;
         let is_one = OUTPUTS.iter().any(|(_, output)| values.contains_key(*output));
@@ -103,7 +105,7 @@ impl Outputs {
 
     /// These outputs, for the stack on this machine.
     pub fn here(values: BTreeMap<String, String>) -> Self {
-        Self { stack: "on this machine".to_owned(), values }
+        Self { stack: LOCAL.to_owned(), values }
     }
 
     /// The command with the outputs as defaults of its flags. The environment is ignored, because it may belong to
@@ -116,6 +118,8 @@ impl Outputs {
     fn fill_flag(self: &Arc<Self>, flag: Arg) -> Arg {
         let outputs = self.clone();
         match flag.get_id().as_str() {
+            // The console asks what was deployed into the stack.
+            "stack" => return flag.default_value(&*self.stack.clone().leak()),
             "queue" => return flag.value_parser(move |text: &str| outputs.queue(text)),
             "bucket" => return flag.value_parser(move |text: &str| outputs.bucket(text)),
             "queues" => return flag.default_values(self.named(QUEUE)),

@@ -9,12 +9,10 @@ use ringfence_reactors::ReactorTable;
 use ringfence_views::{DueReader, ViewReader};
 
 use crate::Lists;
-use crate::commands::CommandLines;
 use crate::machine::sdk_config;
 use crate::out::Output;
-use crate::stack::{Named, name};
 use crate::tables::{FeedTables, ViewTable};
-use crate::verdict::{StackVerdict, VerdictSources};
+use crate::verdict::{StackVerdict, VerdictFlags, VerdictSources};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -29,25 +27,14 @@ pub(crate) struct Arguments {
     index: FeedTables,
     #[command(flatten)]
     views: ViewTable,
-    /// The URL of the command queue.
-    #[arg(long, env = "COMMAND_QUEUE_URL", value_name = "URL", value_parser = name)]
-    command_queue: Option<String>,
-    /// A dead-letter queue, with a name for people. Repeat the flag for several queues; --stack names all queues of the
-    /// stack.
-    #[arg(long = "queue", value_name = "NAME=URL")]
-    queues: Vec<Named>,
-    /// A bucket of failed batches, with the name of its function. Repeat the flag for several buckets; --stack names
-    /// all buckets of the stack.
-    #[arg(long = "bucket", value_name = "FUNCTION=NAME")]
-    buckets: Vec<Named>,
     #[command(flatten)]
-    commands: CommandLines,
+    flags: VerdictFlags,
     #[command(flatten)]
     output: Output,
 }
 
 pub(crate) async fn status(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { views, queues, buckets, commands, output, .. } = arguments;
+    let Arguments { views, flags, output, .. } = arguments;
     let config = sdk_config().await?;
     let client = client_of(&config);
     let index = arguments.index.index(client.clone()).await?;
@@ -59,10 +46,7 @@ pub(crate) async fn status(arguments: &Arguments, lists: &Lists) -> Result<ExitC
         index,
         views: Some((views, reactors, DueReader::new(client, table))),
         config: &config,
-        queues,
-        buckets,
-        command_queue: arguments.command_queue.as_deref(),
-        commands,
+        flags,
     };
     let verdict = StackVerdict::find(&sources).await;
     Ok(output.end(&verdict, verdict.is_well()))

@@ -6,11 +6,13 @@ mod commands;
 mod finding;
 mod kept;
 mod readers;
+mod sources;
 
 pub use finding::{
-    COMMANDS_MS, READER_LATE_MS, REJECTED_MIN, StackCounts, StackFault, StackVerdict,
-    VerdictSources, What,
+    COMMANDS_MS, CONTENDED_MIN, QUEUED_LATE_MS, READER_LATE_MS, REJECTED_MIN, StackCounts,
+    StackFault, StackVerdict, What,
 };
+pub use sources::{VerdictFlags, VerdictSources};
 
 impl StackVerdict {
     /// Looks at all sources at once.
@@ -18,7 +20,7 @@ impl StackVerdict {
         let at_ms = Clock::system().now_ms();
         let (readers, kept, commands) = tokio::join!(
             readers::find(sources, at_ms),
-            kept::find(sources),
+            kept::find(sources, at_ms),
             commands::find(sources, at_ms)
         );
         let mut verdict = [readers, kept, commands].into_iter().fold(Self::default(), Self::and);

@@ -1,7 +1,11 @@
 //! Does the work of dead letters.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
 use std::ops::Range;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use aws_config::SdkConfig;
@@ -74,15 +78,32 @@ pub fn ensure_why(why: &str) -> Result<()> {
     Ok(())
 }
 
-/// Deletes a dead letter without doing its work. SQS and S3 have no place for the reason, so it goes to standard error
-/// as a line of JSON, with the body, before the deletion. What can't be read stays.
+/// Where deleted dead letters are written, in the working directory.
+const DELETED: &str = "deleted-dead-letters.jsonl";
+
+/// Deletes a dead letter without doing its work. The body may be the only copy and have personal data, so it goes into a
+/// file that only its owner reads, as a line of JSON with the reason, before the deletion. What can't be read stays.
 pub async fn delete(store: &DeadLetterBox, kept: &Kept, why: &str) -> Result<()> {
     ensure_why(why)?;
     let Kept { name, handle, body, .. } = kept;
     let body = body.as_ref().context("it can't be read now, so it stays: try again later")?;
     let at = rfc3339(Clock::system().now_ms());
-    remark!("{}", json!({ "at": at, "deadLetterToDelete": name, "why": why, "body": body }));
-    store.delete(handle).await
+    let line = json!({ "at": at, "deadLetterToDelete": name, "why": why, "body": body });
+    let path = std::path::absolute(DELETED)?;
+    keep(&path, &format!("{line}\n"))
+        .with_context(|| format!("it stays, because {} can't be written", path.display()))?;
+    store.delete(handle).await?;
+    remark!("the dead letter {name} is deleted; its reason and body are in {}", path.display());
+    Ok(())
+}
+
+/// Adds a line to a file that only its owner may read, and waits until it is on the disk.
+fn keep(path: &Path, line: &str) -> io::Result<()> {
+    let mut file = File::options().create(true).append(true).mode(0o600).open(path)?;
+    // It may have been made by another program.
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    file.write_all(line.as_bytes())?;
+    file.sync_all()
 }
 
 /// Goes through the dead letters of a store, and passes each result to `on_tried`. Without `does` it only shows them.

@@ -27,7 +27,9 @@ pub(crate) async fn page(
         given(&parameters, "id").into_iter().chain(written).map(str::to_owned).collect();
     let found = match &names[..] {
         [] => None,
-        names => Some(look(&site.lists, &site.logs, &site.commands, names, EVENTS_MAX, true).await),
+        names => {
+            Some(look(&site.lists, &site.logs, &site.flags.commands, names, EVENTS_MAX, true).await)
+        }
     };
     let search = match &names[..] {
         [name] => search(name),

@@ -7,7 +7,8 @@ use maud::{Markup, html};
 use ringfence_aws::ms_of_rfc3339;
 use ringfence_core::{rfc3339, visible};
 
-use crate::frame::{self, Kind, Problem, boundary_url, chip, given, slice_url, url};
+use crate::frame::{self, Problem, boundary_url, chip, given, slice_url, url};
+use crate::node::slice_kind;
 use crate::site::Site;
 use ringfence_cli::commands::{LINES_MAX, UNKNOWN};
 use ringfence_cli::stats::{OfBoundary, SliceStats, Stats, since};
@@ -39,8 +40,8 @@ pub(crate) async fn page(
 ) -> Result<Markup, Problem> {
     let within = given(&parameters, "within").unwrap_or(TIME);
     let time = since(within).map_err(|wrong| Problem::bad(format!("within: {wrong}.")))?;
-    let main = if site.commands.are_known() {
-        let stats = Stats::read(&site.commands, time).await?;
+    let main = if site.flags.commands.are_known() {
+        let stats = Stats::read(&site.flags.commands, time).await?;
         html! {
             (times(PATH, within))
             @if stats.cut { p.note { "There were more; these are the first " (LINES_MAX) " that were read." } }
@@ -89,8 +90,9 @@ fn slices(site: &Site, stats: &Stats) -> Markup {
 /// The name of a slice, with a link to its page if this stack has the slice.
 pub(crate) fn link(site: &Site, slice: &str) -> Markup {
     match site.lists.stack.slices().find(|(_, info)| info.name == slice) {
-        Some((context, _)) => {
-            chip(Kind::Command, slice, &slice_url(&format!("{}/{slice}", context.name)))
+        Some((context, info)) => {
+            let url = slice_url(&format!("{}/{slice}", context.name));
+            chip(slice_kind(context, info), slice, &url)
         }
         None => html! { (slice) },
     }

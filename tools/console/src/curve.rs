@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
+use ringfence_cli::deployments::Deployment;
 use ringfence_core::rfc3339;
 
-use crate::series::PARTS;
+use crate::series::{PARTS, Parts};
 
 const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 120.0;
@@ -13,10 +14,31 @@ const HEIGHT: f64 = 120.0;
 const CLASSES: usize = 8;
 
 /// A line of a picture: its name and its values, the oldest first.
-pub(crate) type Line<'v> = (&'v str, &'v [f64; PARTS]);
+pub(crate) type Line<'v> = (&'v str, &'v Parts);
 
-/// A picture of lines with a heading. `begins` are the times of the values, and `unit` is what they count.
-pub(crate) fn figure(title: &str, unit: &str, lines: &[Line<'_>], begins: &[u64]) -> Markup {
+/// The time of a picture, in milliseconds since 1970, and what was deployed in it.
+pub(crate) struct Span<'d> {
+    pub(crate) since_ms: u64,
+    pub(crate) until_ms: u64,
+    pub(crate) deployments: &'d [Deployment],
+}
+
+impl Span<'_> {
+    /// When a part begins.
+    fn begin(&self, part: usize) -> u64 {
+        self.since_ms + (self.until_ms - self.since_ms) * part as u64 / PARTS as u64
+    }
+
+    /// Where a time is in the picture. The point of a part is the middle of its time.
+    fn x(&self, at_ms: u64) -> f64 {
+        let parts = at_ms.saturating_sub(self.since_ms) as f64 * PARTS as f64
+            / (self.until_ms - self.since_ms).max(1) as f64;
+        ((parts - 0.5) / (PARTS - 1) as f64 * WIDTH).clamp(0.0, WIDTH)
+    }
+}
+
+/// A picture of lines with a heading. `unit` is what the values count.
+pub(crate) fn figure(title: &str, unit: &str, lines: &[Line<'_>], span: &Span<'_>) -> Markup {
     let most = lines.iter().flat_map(|(_, values)| values.iter()).fold(0.0, |a: f64, b| a.max(*b));
     html! {
         figure.curve {
@@ -26,11 +48,18 @@ pub(crate) fn figure(title: &str, unit: &str, lines: &[Line<'_>], begins: &[u64]
                     @for (n, (_, values)) in lines.iter().enumerate() {
                         polyline class=(class(n)) points=(points(values, most)) {}
                     }
+                    @for deployment in span.deployments {
+                        @let x = format!("{:.1}", span.x(deployment.at_ms));
+                        line.mark x1=(x) x2=(x) y1="0" y2="120" { title { (mark(deployment)) } }
+                    }
                 }
-                ul.legend { @for (n, (name, _)) in lines.iter().enumerate() { li class=(class(n)) { (name) } } }
+                ul.legend {
+                    @for (n, (name, _)) in lines.iter().enumerate() { li class=(class(n)) { (name) } }
+                    @if !span.deployments.is_empty() { li.mark { "deployed" } }
+                }
                 details {
                     summary { "Numbers of " (title) }
-                    div.wide tabindex="0" role="region" aria-label={ "Numbers of " (title) } { (table(lines, begins)) }
+                    div.wide tabindex="0" role="region" aria-label={ "Numbers of " (title) } { (table(lines, span)) }
                 }
             } @else { p.note { "None in this time." } }
         }
@@ -38,7 +67,7 @@ pub(crate) fn figure(title: &str, unit: &str, lines: &[Line<'_>], begins: &[u64]
 }
 
 /// The values as a small line without text.
-pub(crate) fn spark(values: &[f64; PARTS]) -> Markup {
+pub(crate) fn spark(values: &Parts) -> Markup {
     let most = values.iter().fold(0.0, |a: f64, b| a.max(*b));
     html! {
         @if most > 0.0 {
@@ -53,7 +82,7 @@ fn class(n: usize) -> String {
     format!("line-{}", n % CLASSES)
 }
 
-fn points(values: &[f64; PARTS], most: f64) -> String {
+fn points(values: &Parts, most: f64) -> String {
     let mut points = String::new();
     for (n, value) in values.iter().enumerate() {
         let x = WIDTH * n as f64 / (PARTS - 1) as f64;
@@ -63,18 +92,28 @@ fn points(values: &[f64; PARTS], most: f64) -> String {
     points
 }
 
-/// The parts in which a line has a value, the newest first.
-fn table(lines: &[Line<'_>], begins: &[u64]) -> Markup {
-    let is_some = |n: &usize| lines.iter().any(|(_, values)| values[*n] > 0.0);
+fn mark(deployment: &Deployment) -> String {
+    format!("{}: {}", rfc3339(deployment.at_ms), deployment.line())
+}
+
+/// The parts in which a line has a value, and what was deployed, the newest first.
+fn table(lines: &[Line<'_>], span: &Span<'_>) -> Markup {
+    let mut rows = Vec::new();
+    for n in (0..PARTS).filter(|n| lines.iter().any(|(_, values)| values[*n] > 0.0)) {
+        let numbers = html! { @for (_, values) in lines { td.number { (number(values[n])) } } };
+        rows.push((span.begin(n), numbers));
+    }
+    for deployment in span.deployments {
+        let line = html! { td colspan=(lines.len()) { "deployed: " (deployment.line()) } };
+        rows.push((deployment.at_ms, line));
+    }
+    rows.sort_by_key(|(at_ms, _)| *at_ms);
     html! {
         table.figures {
             thead { tr { th scope="col" { "From (UTC)" } @for (name, _) in lines { th scope="col" { (name) } } } }
             tbody {
-                @for n in (0..PARTS).rev().filter(is_some) {
-                    tr {
-                        th scope="row" { time { (rfc3339(begins[n])) } }
-                        @for (_, values) in lines { td.number { (number(values[n])) } }
-                    }
+                @for (at_ms, row) in rows.iter().rev() {
+                    tr { th scope="row" { time { (rfc3339(*at_ms)) } } (row) }
                 }
             }
         }
@@ -95,13 +134,22 @@ mod tests {
     fn a_curve_stays_in_its_picture_and_its_table_has_what_is_not_nothing() {
         let mut values = [0.0; PARTS];
         (values[0], values[59]) = (1.5, 3.0);
-        let begins: Vec<_> = (0..PARTS as u64).collect();
-        let figure = figure("<Commands>", "each", &[("a&b", &values)], &begins).into_string();
+        let functions = ["lend".to_owned()].into();
+        let deployments = [Deployment { at_ms: 30_000, ended: "updated", functions }];
+        let span = Span { since_ms: 0, until_ms: 60_000, deployments: &deployments };
+        let figure = figure("<Commands>", "each", &[("a&b", &values)], &span).into_string();
         assert!(figure.contains("0,60 10,118 "), "{figure}");
         assert!(figure.contains("600,2 \""), "{figure}");
         assert!(figure.contains("at most 3<") && figure.contains("a&amp;b"), "{figure}");
-        assert_eq!(figure.matches("<td").count(), 2, "{figure}");
-        let rest = super::figure("Commands", "each", &[("a", &[0.0; PARTS])], &begins);
+        let line = "1970-01-01T00:00:30.000Z: the stack was updated: lend";
+        let mark = format!(r#"x1="300.0" x2="300.0" y1="0" y2="120"><title>{line}</title></line>"#);
+        assert!(figure.contains(&mark) && figure.contains("<li class=\"mark\">"), "{figure}");
+        let rows: Vec<_> = figure.split("<td").skip(1).map(|row| row.split('<').next()).collect();
+        let deployed = " colspan=\"1\">deployed: the stack was updated: lend";
+        let expected = [" class=\"number\">3", deployed, " class=\"number\">1.5"].map(Some);
+        assert_eq!(rows, expected, "{figure}");
+        assert_eq!([0, 500, 59_500, 60_000].map(|at_ms| span.x(at_ms)), [0.0, 0.0, WIDTH, WIDTH]);
+        let rest = super::figure("Commands", "each", &[("a", &[0.0; PARTS])], &span);
         assert!(!rest.into_string().contains("svg"));
     }
 }

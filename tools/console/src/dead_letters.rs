@@ -14,13 +14,13 @@ use ringfence_core::visible_lines;
 use ringfence_feed::Partition;
 
 use crate::commands::link;
-use crate::events::cut;
 use crate::frame::{
     self, Kind as Of, Path, Problem, ago, boundary_url, chip, encoded, given, slice_url, url,
 };
 use crate::site::Site;
 use ringfence_cli::dead_letter::{To, Work};
 use ringfence_cli::kept::{DeadLetterBox, Kept, Receive};
+use ringfence_cli::shown::cut;
 use ringfence_cli::stack::Named;
 use ringfence_cli::work::{Tried, WHY_BYTES_MAX, look};
 
@@ -67,7 +67,7 @@ impl Place {
         let of = |kind, all: &[Named]| {
             all.iter().map(move |named| Self { kind, named: named.clone() }).collect::<Vec<_>>()
         };
-        [of(Kind::Queue, &site.queues), of(Kind::Bucket, &site.buckets)].concat()
+        [of(Kind::Queue, &site.flags.queues), of(Kind::Bucket, &site.flags.buckets)].concat()
     }
 
     pub(crate) fn find(site: &Site, kind: &str, name: &str) -> Result<Self, Problem> {
@@ -171,7 +171,7 @@ impl Place {
                 @if let Some(first) = first.filter(|_| first != last) { ", first " (ago(first)) }
                 @if let Some(last) = last { ", last " (ago(last)) }
             }
-            ul.list { @for letter in letters { li { (self.line(letter, site.may_write)) } } }
+            ul.list { @for letter in letters { li { (self.line(letter, site.may_write && letter.body.is_some())) } } }
             @match work {
                 Some((does, _)) => { p { "A redrive " (does) "." } }
                 None if body.is_none() => { p { "It can't be read now, so it stays. Look again later." } }
@@ -195,11 +195,11 @@ impl Place {
         }
     }
 
-    fn line(&self, Letter { tried, body, at_ms, work }: &Letter, may_write: bool) -> Markup {
+    fn line(&self, Letter { tried, body, at_ms, work }: &Letter, can_choose: bool) -> Markup {
         let name = &*tried.name;
         let whole = url(&format!("{}/dead-letter", self.url()), [("name", name)]);
         html! {
-            @if may_write {
+            @if can_choose {
                 input type="checkbox" name="name" value=(name) checked aria-label={ "Choose " (name) };
             }
             div {

@@ -16,9 +16,11 @@ use ringfence_stack::Stack;
 use serde_json::Value;
 
 use crate::filter::{Filter, Form};
-use crate::frame::{self, Kind, Problem, ago, boundary_url, chip, encoded, shown, slice_url};
+use crate::frame::{self, Problem, ago, boundary_url, chip, encoded, shown, slice_url};
+use crate::node::slice_kind;
 use crate::site::Site;
 use ringfence_cli::place::CheckpointName;
+use ringfence_cli::shown::cut;
 use ringfence_cli::{listed, readable};
 
 /// The number of events on a page, if its URL does not set it.
@@ -267,8 +269,7 @@ pub(crate) fn slice_chip(stack: &Stack, context: &str, slice: &str) -> Markup {
     let mut slices = stack.slices();
     let name = format!("{context}/{slice}");
     match slices.find(|(of, it)| of.name == context && it.name == slice) {
-        Some((_, it)) if it.scopes.is_some() => chip(Kind::Command, &name, &slice_url(&name)),
-        Some(_) => chip(Kind::Reaction, &name, &slice_url(&name)),
+        Some((of, it)) => chip(slice_kind(of, it), &name, &slice_url(&name)),
         None => html! { (name) },
     }
 }
@@ -284,19 +285,6 @@ pub(crate) fn time(event: &SequencedEvent) -> Markup {
 pub(crate) fn one_line(data: &Value) -> String {
     let pretty = format!("{data:#}");
     pretty.lines().map(str::trim_start).collect::<Vec<_>>().join(" ")
-}
-
-/// The first characters of a text, to the end of a word if that is not far.
-pub(crate) fn cut(text: &str, chars_max: usize) -> String {
-    let Some((end, next)) = text.char_indices().nth(chars_max) else { return text.to_owned() };
-    let whole = &text[..end];
-    let is_part = |c: char| c.is_alphanumeric();
-    let shown = match is_part(next) {
-        true => whole.trim_end_matches(is_part),
-        false => whole,
-    };
-    let shown = if shown.len() * 2 < whole.len() { whole } else { shown };
-    format!("{shown}…")
 }
 
 /// Sends the rows of new events, from the parameter `after` on, or from the end of a lost connection on. Rows that are
@@ -336,20 +324,6 @@ pub(crate) async fn live(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_text_is_cut_after_a_word_unless_the_word_is_half_of_it() {
-        for (text, chars_max, expected) in [
-            ("one two", 7, "one two"),
-            ("one two", 6, "one …"),
-            ("one two", 4, "one …"),
-            ("one two", 3, "one…"),
-            ("é\u{301}ééééé", 3, "é\u{301}…"),
-            ("a lengthy", 8, "a length…"),
-        ] {
-            assert_eq!(cut(text, chars_max), expected, "{text} {chars_max}");
-        }
-    }
 
     #[test]
     fn a_line_of_json_has_no_break_of_its_own() {

@@ -9,13 +9,14 @@ use std::collections::{BTreeSet, HashMap};
 use maud::{Markup, html};
 use ringfence_cli::flow::{Flow, FlowCommand, FlowRow};
 use ringfence_cli::readable;
+use ringfence_cli::shown::cut;
 use ringfence_core::{rfc3339, visible};
 use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Reference};
 use ringfence_stack::Stack;
 use ringfence_template::map::{Edge, EdgeKind, Map};
 
 use crate::axis::{Axis, WIDTH, duration};
-use crate::events::{cut, event_link, event_url, slice_chip};
+use crate::events::{event_link, event_url, slice_chip};
 use crate::followed::{After, Followed};
 use crate::frame::{Kind, Problem, given, url};
 

@@ -7,13 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 use ringfence_cli::flow::Flow;
 use ringfence_cli::lanes::next;
+use ringfence_cli::shown::cut;
 use ringfence_core::{BoundaryId, visible};
 use ringfence_feed::{Checkpoint, Entry};
 use ringfence_reactors::{ParkedLane, ReactorError, ReactorTable, Receipt};
 use ringfence_stack::{ContextInfo, ReactorInfo, Stack};
 use ringfence_template::written::effect_words;
 
-use crate::events::{cut, event_link};
+use crate::events::event_link;
 use crate::frame::{Kind, chip};
 
 /// The most characters of an effect.

@@ -6,20 +6,19 @@ use axum::extract::{Query, State};
 use maud::{Markup, html};
 use ringfence_aws::Clock;
 use ringfence_cli::commands::{LINES_MAX, UNKNOWN};
+use ringfence_cli::deployments;
 use ringfence_cli::stats::{PRICES_OF, dollars_of_units, since};
 use ringfence_cli::verdict::{StackFault, StackVerdict, What};
 
 use crate::axis::duration;
 use crate::commands::{TIME, TIMES, link, times};
-use crate::curve::{figure, number, spark};
-use crate::events::cut;
+use crate::curve::{Span, figure, number, spark};
 use crate::frame::{self, Cost, Problem, ago, given, url};
-use crate::series::{LastFlow, PARTS, Series};
+use crate::last_look::LastLook;
+use crate::series::{LastFlow, Parts, Series};
 use crate::site::Site;
 use crate::verdict;
 
-/// The most characters of a fault in the banner. It may have the cause of a failure.
-const FAULT_CHARS_MAX: usize = 300;
 /// The curves of a long time are read again after this part of it.
 const KEPT_PART: u64 = 240;
 
@@ -62,23 +61,27 @@ fn kept_ms(length: u64) -> u64 {
 
 /// What commands did in this time; `None` if no flag says where their lines are.
 async fn series(site: &Site, within: &'static str) -> anyhow::Result<Option<Arc<Series>>> {
-    if !site.commands.are_known() {
+    if !site.flags.commands.are_known() {
         return Ok(None);
     }
     let time = since(within).map_err(anyhow::Error::msg)?;
     let length = u64::try_from(time.as_millis())?;
     let mut kept = site.series.lock().await;
-    let now_ms = Clock::system().now_ms();
-    let kept_now = kept.get(within).filter(|(end, _)| now_ms.abs_diff(*end) < kept_ms(length));
-    if let Some((_, series)) = kept_now {
-        return Ok(Some(series.clone()));
+    if let Some(series) = kept.get(within).and_then(|look| look.within(kept_ms(length))) {
+        return Ok(Some(series));
     }
+    let now_ms = Clock::system().now_ms();
     let since_ms = now_ms.saturating_sub(length);
-    let lines = site.commands.since(since_ms).await?;
+    let deployed = async {
+        let Some(stack) = &site.stack else { return Ok(Vec::new()) };
+        let found = deployments::since(&site.config, stack, &site.lists.stack, since_ms).await;
+        found.map_err(|error| format!("{error:#}"))
+    };
+    let (lines, deployed) = futures::join!(site.flags.commands.all_since(since_ms), deployed);
     let slices = site.lists.stack.slices();
     let contexts = slices.map(|(context, slice)| (slice.name, context.name)).collect();
-    let series = Arc::new(Series::of(&contexts, &lines, since_ms, now_ms));
-    kept.insert(within, (Clock::system().now_ms(), series.clone()));
+    let series = Arc::new(Series::of(&contexts, &lines?, deployed, (since_ms, now_ms)));
+    kept.insert(within, LastLook::new(series.clone()));
     Ok(Some(series))
 }
 
@@ -97,15 +100,15 @@ fn banner(verdict: &StackVerdict) -> Markup {
     }
 }
 
-fn of_finding(StackFault { what, text, since_ms, url, step, .. }: &StackFault) -> Markup {
+fn of_finding(fault: &StackFault) -> Markup {
     html! {
         p {
-            @if needs_a_person(*what) { strong { "Needs a person: " } }
-            (cut(text, FAULT_CHARS_MAX))
-            @if let Some(at) = since_ms { ", since " (ago(*at)) }
+            @if needs_a_person(fault.what) { strong { "Needs a person: " } }
+            (fault.line())
+            @if let Some(at) = fault.since_ms { ", since " (ago(at)) }
             "."
         }
-        a.step href=(url) { (step) }
+        a.step href=(fault.url) { (fault.step) }
     }
 }
 
@@ -121,7 +124,7 @@ struct Tile<'t> {
     number: Option<u64>,
     of: Option<What>,
     note: String,
-    curve: Option<&'t [f64; PARTS]>,
+    curve: Option<&'t Parts>,
 }
 
 fn tiles(site: &Site, verdict: &StackVerdict, series: Option<&Series>) -> Markup {
@@ -129,17 +132,21 @@ fn tiles(site: &Site, verdict: &StackVerdict, series: Option<&Series>) -> Markup
     let of = |what| verdict.findings.iter().filter(move |finding| finding.what == what);
     let sum = |what| of(what).map(|finding| finding.count).sum::<u64>();
     let commands = series.map(|series| {
-        let mut all = [0.0; PARTS];
-        for values in &series.outcomes {
-            all.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
-        }
-        all
+        let [accepted, rejected, failed] = &series.outcomes;
+        std::array::from_fn(|part| accepted[part] + rejected[part] + failed[part])
     });
-    let total = commands.map(|all| all.iter().sum::<f64>());
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of lines")]
-    let total = total.map(|sum| sum as u64);
+    let total = series.map(|series| series.commands);
+    // Lines have the history of these four. Of dead letters and the queue nothing is kept but what is in them now.
+    let [views, deadlines] = [0, 1].map(|of: usize| series.map(|series| &series.late[of]));
+    let lanes = series.map(|series| &series.lanes);
     let tile = |title, url, number, of, note: String| {
-        let curve = commands.as_ref().filter(|_| title == "Commands");
+        let curve = match title {
+            "Commands" => commands.as_ref(),
+            "Views" => views,
+            "Reactors" => lanes,
+            "Deadlines due" => deadlines,
+            _ => None,
+        };
         Tile { title, url, number, of, note, curve }
     };
     let failing = of(What::Slice).count();
@@ -192,12 +199,12 @@ fn tiles(site: &Site, verdict: &StackVerdict, series: Option<&Series>) -> Markup
             "/dead-letters",
             counts.dead_letters,
             Some(What::DeadLetters),
-            match site.buckets.is_empty() {
+            match site.flags.buckets.is_empty() {
                 true => String::new(),
                 false => "of a bucket ten at most".to_owned(),
             },
         ),
-        tile("Commands queued", "/dead-letters", counts.queued, None, String::new()),
+        tile("Commands queued", "/commands", counts.queued, Some(What::Queue), String::new()),
     ];
     html! {
         ul.tiles {
@@ -217,7 +224,9 @@ fn tiles(site: &Site, verdict: &StackVerdict, series: Option<&Series>) -> Markup
 }
 
 fn of_series(site: &Site, series: &Series) -> Markup {
-    let begins: Vec<_> = series.begins().collect();
+    let Series { since_ms, until_ms, deployments, .. } = series;
+    let deployed = deployments.as_deref().unwrap_or_default();
+    let span = Span { since_ms: *since_ms, until_ms: *until_ms, deployments: deployed };
     let events: Vec<_> = series.events.iter().map(|(name, values)| (*name, values)).collect();
     let [accepted, rejected, failed] = &series.outcomes;
     let [half, most] = &series.durations;
@@ -225,15 +234,16 @@ fn of_series(site: &Site, series: &Series) -> Markup {
     let [all_read, all_write] = [read, write].map(|parts| parts.iter().sum::<f64>());
     html! {
         div.curves {
-            (figure("Events by context", "events a minute", &events, &begins))
+            (figure("Events by context", "events a minute", &events, &span))
             (figure(
                 "Outcomes", "commands",
-                &[("accepted", accepted), ("rejected", rejected), ("failed", failed)], &begins,
+                &[("accepted", accepted), ("rejected", rejected), ("failed", failed)], &span,
             ))
-            (figure("Durations", "milliseconds", &[("p50", half), ("p99", most)], &begins))
-            (figure("Conflicts", "conflicts", &[("conflicts", &series.conflicts)], &begins))
-            (figure("Units", "units of DynamoDB", &[("read", read), ("write", write)], &begins))
+            (figure("Durations", "milliseconds", &[("p50", half), ("p99", most)], &span))
+            (figure("Conflicts", "conflicts", &[("conflicts", &series.conflicts)], &span))
+            (figure("Units", "units of DynamoDB", &[("read", read), ("write", write)], &span))
         }
+        @if let Err(why) = deployments { p.note { "The deployments are not known: " (why) "." } }
         p.note {
             "These commands took " (number(all_read)) " read and " (number(all_write)) " write units, $"
             (format!("{:.6}", dollars_of_units(all_read, all_write))) " at " (PRICES_OF) ". As of "

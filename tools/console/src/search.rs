@@ -13,7 +13,7 @@ use ringfence_template::map::{Map, Node};
 
 use crate::events::{event_url, url_of_id};
 use crate::frame::{self, Problem, boundary_url, given, url};
-use crate::node::{link, page_url};
+use crate::node::{page_link, page_url};
 use crate::site::Site;
 
 /// A longer text is no id.
@@ -125,8 +125,8 @@ fn named(stack: &Stack, text: &str) -> Vec<Answer> {
         if !is_exact && !node.id.to_lowercase().contains(&part) {
             return None;
         }
-        let (url, what) = (page_url(node)?, format!("{} of {}", node.what, node.context));
-        Some(Answer { link: link(node, &url), what, url, is_exact })
+        let what = format!("{} of {}", node.what, node.context);
+        Some(Answer { link: page_link(node), what, url: page_url(node), is_exact })
     };
     Map::of(stack).nodes.iter().filter_map(answer).collect()
 }

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use ringfence_cli::commands::{CommandLine, LINES_MAX, OutcomeKind};
+use ringfence_cli::commands::{CommandLine, FunctionLines, OutcomeKind};
+use ringfence_cli::deployments::Deployment;
 
 /// A curve has so many points.
 pub(crate) const PARTS: usize = 60;
 /// So many flows are shown.
 const FLOWS_MAX: usize = 8;
 
-type Parts = [f64; PARTS];
+pub(crate) type Parts = [f64; PARTS];
 
 /// A flow: the commands with one correlation id.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +32,10 @@ pub(crate) struct Series {
     pub(crate) until_ms: u64,
     /// Whether there were more lines than are read at once.
     pub(crate) is_cut: bool,
+    /// What was deployed, or why that is not known.
+    pub(crate) deployments: Result<Vec<Deployment>, String>,
+    /// How many commands there were.
+    pub(crate) commands: u64,
     /// Events a minute, by context.
     pub(crate) events: BTreeMap<&'static str, Parts>,
     /// Commands: accepted, rejected, and failed.
@@ -40,6 +45,10 @@ pub(crate) struct Series {
     pub(crate) durations: [Parts; 2],
     /// Read and write units.
     pub(crate) units: [Parts; 2],
+    /// The most milliseconds that views and deadlines were late.
+    pub(crate) late: [Parts; 2],
+    /// The most lanes of a reactor that were parked or tried again.
+    pub(crate) lanes: Parts,
     /// The newest first.
     pub(crate) flows: Vec<LastFlow>,
 }
@@ -48,27 +57,47 @@ impl Series {
     /// The series of lines, in the order of time, between two times. `contexts` has the context of each slice.
     pub(crate) fn of(
         contexts: &BTreeMap<&str, &'static str>,
-        lines: &[CommandLine],
-        since_ms: u64,
-        until_ms: u64,
+        lines: &FunctionLines,
+        deployments: Result<Vec<Deployment>, String>,
+        (since_ms, until_ms): (u64, u64),
     ) -> Self {
         let length = until_ms.saturating_sub(since_ms).max(1);
         let minutes = length as f64 / 60_000.0 / PARTS as f64;
         let mut series = Self {
             since_ms,
             until_ms,
-            is_cut: lines.len() >= LINES_MAX,
+            is_cut: lines.are_cut(),
+            deployments,
+            commands: lines.commands.len() as u64,
             events: BTreeMap::new(),
             outcomes: [[0.0; PARTS]; 3],
             conflicts: [0.0; PARTS],
             durations: [[0.0; PARTS]; 2],
             units: [[0.0; PARTS]; 2],
-            flows: flows(lines),
+            late: [[0.0; PARTS]; 2],
+            lanes: [0.0; PARTS],
+            flows: flows(&lines.commands),
+        };
+        let part = |at_ms: u64| {
+            let part = at_ms.saturating_sub(since_ms) * PARTS as u64 / length;
+            usize::try_from(part).unwrap_or(PARTS).min(PARTS - 1)
         };
         let mut lasted = vec![Vec::new(); PARTS];
-        for line in lines {
-            let part = line.at_ms().saturating_sub(since_ms) * PARTS as u64 / length;
-            let part = usize::try_from(part).unwrap_or(PARTS).min(PARTS - 1);
+        for run in &lines.runs {
+            let part = part(run.at_ms());
+            let lanes =
+                run.lanes_parked.unwrap_or_default() + run.lanes_waiting.unwrap_or_default();
+            let [views, deadlines] = &mut series.late;
+            for (most, number) in [
+                (views, run.view_lag.unwrap_or_default()),
+                (deadlines, run.due_lag_ms.unwrap_or_default()),
+                (&mut series.lanes, lanes),
+            ] {
+                most[part] = most[part].max(number as f64);
+            }
+        }
+        for line in &lines.commands {
+            let part = part(line.at_ms());
             let events: u64 = line.events.values().sum();
             if let Some(context) = contexts.get(&*line.slice).filter(|_| events > 0) {
                 series.events.entry(context).or_insert([0.0; PARTS])[part] +=
@@ -91,12 +120,6 @@ impl Series {
             series.durations[1][part] = of_hundred(&lasted, 99);
         }
         series
-    }
-
-    /// When each part begins, in milliseconds since 1970.
-    pub(crate) fn begins(&self) -> impl Iterator<Item = u64> {
-        let (since, length) = (self.since_ms, self.until_ms - self.since_ms);
-        (0..PARTS as u64).map(move |part| since + length * part / PARTS as u64)
     }
 }
 
@@ -132,6 +155,7 @@ fn flows(lines: &[CommandLine]) -> Vec<LastFlow> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ringfence_cli::commands::RunLine;
 
     #[test]
     fn a_share_of_durations_is_the_smallest_that_so_many_do_not_exceed() {
@@ -152,9 +176,13 @@ mod tests {
             }))
             .expect("a line")
         };
-        let lines =
-            [line(0, "a", "accepted"), line(60, "b", "internal"), line(61, "a", "rejected")];
-        let series = Series::of(&[("lend", "library")].into(), &lines, 0, 60_000);
+        let commands =
+            vec![line(0, "a", "accepted"), line(60, "b", "internal"), line(61, "a", "rejected")];
+        let run = |lag| RunLine { view_lag: lag, lanes_parked: Some(1), ..RunLine::default() };
+        let runs = vec![run(Some(7)), run(None), run(Some(5))];
+        let lines = FunctionLines { commands, runs };
+        let series = Series::of(&[("lend", "library")].into(), &lines, Ok(vec![]), (0, 60_000));
+        assert_eq!((series.commands, series.late[0][0], series.lanes[0]), (3, 7.0, 1.0));
         assert_eq!(series.events["library"].iter().sum::<f64>(), 6.0 * PARTS as f64);
         let sums = series.outcomes.map(|parts| parts.iter().sum::<f64>());
         assert_eq!(sums, [1.0, 1.0, 1.0]);
@@ -165,6 +193,5 @@ mod tests {
             series.flows.iter().map(|flow| (&*flow.correlation_id, flow.commands)).collect();
         assert_eq!(flows, [("b", 1), ("a", 2)]);
         assert_eq!(series.flows[1].outcome.as_deref(), Some("rejected"));
-        assert_eq!(series.begins().count(), PARTS);
     }
 }

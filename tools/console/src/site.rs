@@ -19,14 +19,14 @@ use ringfence_reactors::ReactorTable;
 use ringfence_views::{DueReader, Projector, ViewReader};
 
 use crate::job::Jobs;
+use crate::last_look::LastLook;
 use crate::own::ConsolePage;
 use crate::series::Series;
 use ringfence_cli::Lists;
 use ringfence_cli::api::{self, Api};
-use ringfence_cli::commands::CommandLines;
-use ringfence_cli::stack::{Named, Outputs, name};
+use ringfence_cli::stack::{Outputs, name};
 use ringfence_cli::tables::{IndexTable, LogTables};
-use ringfence_cli::verdict::StackVerdict;
+use ringfence_cli::verdict::{StackVerdict, VerdictFlags};
 use ringfence_cli::work::Does;
 
 /// For each watcher, the latest troubles of a stack, each with its age, the oldest first; and a signal for each later
@@ -54,19 +54,11 @@ pub(crate) struct Flags {
     /// The bus, for events of dead letters.
     #[arg(long, env = "EVENT_BUS", value_parser = name)]
     bus: Option<String>,
-    /// The URL of the command queue, for commands of dead letters.
-    #[arg(long, env = "COMMAND_QUEUE_URL", value_name = "URL", value_parser = name)]
-    command_queue: Option<String>,
-    /// A dead-letter queue, with a name for people. Repeat the flag for several queues; --stack names all queues of the
-    /// stack.
-    #[arg(long = "queue", value_name = "NAME=URL")]
-    queues: Vec<Named>,
-    /// A bucket of failed batches, with the name of its function. Repeat the flag for several buckets; --stack names
-    /// all buckets of the stack.
-    #[arg(long = "bucket", value_name = "FUNCTION=NAME")]
-    buckets: Vec<Named>,
     #[command(flatten)]
-    pub(crate) commands: CommandLines,
+    pub(crate) verdict: VerdictFlags,
+    /// The stack, of which the overview shows the deployments.
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    stack: Option<String>,
     /// The URL of the HTTP API, for sending commands.
     #[arg(long, env = "API_URL", value_name = "URL", value_parser = api::url)]
     api: Option<String>,
@@ -109,25 +101,22 @@ pub(crate) struct Site {
     index_table: String,
     pub(crate) view_table: Option<String>,
     bus: Option<String>,
-    pub(crate) command_queue: Option<String>,
-    /// Its dead-letter queues, each with its URL.
-    pub(crate) queues: Vec<Named>,
-    /// Its buckets of failed batches, each with the name of its function.
-    pub(crate) buckets: Vec<Named>,
+    /// Its name, if it is deployed.
+    pub(crate) stack: Option<String>,
+    /// Its queues and buckets, and the log lines of its functions.
+    pub(crate) flags: VerdictFlags,
     /// Its logs.
     pub(crate) logs: StackLogs,
-    /// The log lines of its commands.
-    pub(crate) commands: CommandLines,
     /// The folder with the samples of its functions.
     pub(crate) samples: PathBuf,
     api: Option<String>,
     token: Option<String>,
     /// Jobs that pages have started.
     pub(crate) jobs: Jobs,
-    /// The last verdict, and when its look ended.
-    pub(crate) verdict: Mutex<Option<(u64, Arc<StackVerdict>)>>,
-    /// What commands did, for each time of the overview, and when its look ended.
-    pub(crate) series: Mutex<BTreeMap<&'static str, (u64, Arc<Series>)>>,
+    /// The last verdict.
+    pub(crate) verdict: Mutex<Option<LastLook<StackVerdict>>>,
+    /// What commands did, for each time of the overview.
+    pub(crate) series: Mutex<BTreeMap<&'static str, LastLook<Series>>>,
     /// Whether pages may change the stack. If not, the guard refuses such requests, and no page offers them.
     pub(crate) may_write: bool,
     /// The content of the page `/trouble`, if there is one.
@@ -150,11 +139,9 @@ impl Site {
             index_table: flags.index.index_table.clone(),
             view_table: flags.view_table.clone(),
             bus: flags.bus.clone(),
-            command_queue: flags.command_queue.clone(),
-            queues: flags.queues.clone(),
-            buckets: flags.buckets.clone(),
+            stack: flags.stack.clone(),
+            flags: flags.verdict.clone(),
             logs: flags.tables.logs(client.clone(), Clock::system()),
-            commands: flags.commands.clone(),
             samples: flags.samples.clone(),
             api: flags.api.clone(),
             token: flags.token.clone(),
@@ -213,7 +200,7 @@ impl Site {
     /// Redrives dead letters.
     pub(crate) fn does(&self) -> Result<Does> {
         let (bus, index) = (self.bus.as_deref(), Some(&*self.index_table));
-        let (catalog, queue) = (&self.lists.stack.catalog, self.command_queue.as_deref());
+        let (catalog, queue) = (&self.lists.stack.catalog, self.flags.command_queue.as_deref());
         Does::new(&self.config, catalog, &self.logs, bus, index, queue)
     }
 }
@@ -221,6 +208,7 @@ impl Site {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ringfence_cli::stack::Named;
 
     #[test]
     fn a_stack_on_this_machine_names_its_tables_queues_and_buckets() {
@@ -235,7 +223,7 @@ mod tests {
         assert_eq!(flags.index.index_table, "index");
         assert_eq!(flags.view_table.as_deref(), Some("views"));
         let named = |name: &str, at: &str| Named { name: name.to_owned(), at: at.to_owned() };
-        assert_eq!(flags.queues, [named("Automations", "http://here/0/dead")]);
-        assert_eq!(flags.buckets, [named("IndexEvents", "lost")]);
+        assert_eq!(flags.verdict.queues, [named("Automations", "http://here/0/dead")]);
+        assert_eq!(flags.verdict.buckets, [named("IndexEvents", "lost")]);
     }
 }

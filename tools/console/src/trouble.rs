@@ -99,7 +99,7 @@ pub(crate) async fn log(
 ) -> Result<Markup, Problem> {
     of(&site)?;
     let name = given(&parameters, "function").unwrap_or_default();
-    let log = site.commands.log_of(name, LOG_BYTES_MAX)?;
+    let log = site.flags.commands.log_of(name, LOG_BYTES_MAX)?;
     let (log, is_cut) =
         log.ok_or_else(|| Problem::nothing(format!("The stack has no log of {name:?}.")))?;
     let title = format!("The log of {name}");

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use axum::extract::State;
 use maud::{Markup, html};
 use ringfence_cli::readable;
+use ringfence_cli::shown::cut;
 use ringfence_core::EventSchema;
 use ringfence_feed::{FeedError, Index, KnownEntry};
 use ringfence_schemas::Lock;
 use ringfence_stack::{ContextInfo, Stack};
 use ringfence_template::map::{EdgeKind, Map, Node};
 
-use crate::events::{context, cut, event_url, one_line};
+use crate::events::{context, event_url, one_line};
 use crate::frame::{self, Kind, Path, Problem, ago, chip, encoded, url};
-use crate::node::{self, page_url};
+use crate::node::page_link;
 use crate::site::Site;
 use crate::versions::Versions;
 
@@ -50,7 +51,7 @@ impl<'a> OnMap<'a> {
             id if edge.to == *id => Some(&edge.from),
             _ => None,
         });
-        ends.filter_map(|id| self.map.get(id)).map(link).collect()
+        ends.filter_map(|id| self.map.get(id)).map(page_link).collect()
     }
 
     /// The decisions that read it, each with the boundaries in which it does.
@@ -60,14 +61,10 @@ impl<'a> OnMap<'a> {
         let decider = |node: &Node| {
             let reads = node.reads.iter().filter(|it| it.events.contains(&self.id));
             let shapes: Vec<_> = reads.map(|it| &*it.shape).collect();
-            html! { span { (link(node)) " by " code { (shapes.join(", ")) } } }
+            html! { span { (page_link(node)) " by " code { (shapes.join(", ")) } } }
         };
         edges.filter_map(|edge| self.map.get(&edge.to)).map(decider).collect()
     }
-}
-
-fn link(node: &Node) -> Markup {
-    node::link(node, &page_url(node).unwrap_or_default())
 }
 
 fn chips(chips: &[Markup], none: &str) -> Markup {
@@ -207,7 +204,7 @@ fn one(
             dt { "Version" }
             dd {
                 (newest)
-                @if newest > 1 { ". Events of older versions are upcast one after another: " (upcasts(newest)) }
+                @if newest > 1 { ". Events of older versions are upcast one after another" }
                 @if written < newest { ". New events are still stored as version " (written) }
                 @if schema.retired { ". No slice writes it any more" }
             }

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
+use ringfence_cli::shown::cut;
 use ringfence_core::{EventSchema, visible};
 use ringfence_schemas::{Lock, LockError, LockedType, LockedVersion, Shape};
 use serde_json::Value;
 
-use crate::events::{cut, one_line};
+use crate::events::one_line;
 
 /// The most characters of an example.
 const EXAMPLE_CHARS_MAX: usize = 80;
@@ -60,10 +61,6 @@ fn upcast(schema: &EventSchema, number: u32, version: &LockedVersion) -> Markup 
             }
         }
     }
-}
-
-fn upcasts(newest: u32) -> String {
-    (1..=newest).map(|version| version.to_string()).collect::<Vec<_>>().join(" → ")
 }
 
 /// The fields of a payload, with examples from the cases of slices; and what the version after it, of this number, has

@@ -9,15 +9,16 @@ use axum::response::{IntoResponse, Redirect};
 use futures::future::try_join_all;
 use maud::{Markup, html};
 use ringfence_core::visible_lines;
-use ringfence_feed::{Checkpoint, FeedError, Index, Reader};
+use ringfence_feed::{Checkpoint, FeedError, Index};
 use ringfence_views::query_views::{Ask, Asked, token};
 use ringfence_views::{Content, Definition, Parked, Registered, Shown, ViewRead, ViewStanding};
 use serde_json::Value;
 
-use crate::events::{cut, event_link};
+use crate::events::event_link;
 use crate::frame::{self, Cost, Kind, Path, Problem, chip, encoded, given, state, url};
 use crate::site::Site;
 use ringfence_cli::checkpoint::place;
+use ringfence_cli::shown::cut;
 use ringfence_cli::view;
 
 /// The most characters of a row in a list.
@@ -38,11 +39,12 @@ pub(crate) struct Reached {
 
 impl Reached {
     pub(crate) async fn of(
-        reader: Option<&Reader>,
+        checkpoint: Checkpoint,
         index: &Index,
         end: Checkpoint,
     ) -> Result<Self, FeedError> {
-        let checkpoint = reader.map_or(Checkpoint::START, |reader| reader.checkpoint);
+        // A reader may have moved on after the end was read.
+        let end = end.max(checkpoint);
         let behind = index.count(checkpoint, end).await?;
         Ok(Self { checkpoint, place: place(checkpoint, end, behind) })
     }
@@ -56,9 +58,9 @@ pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Proble
         return Ok(frame::page(&site, "/views", "Views", Cost::default(), &main));
     };
     let views = site.lists.stack.rows();
-    let standing = try_join_all(views.iter().map(|view| reader.standing(view.name))).await?;
-    // Read after the checkpoints, so no checkpoint is beyond it.
+    let names: Vec<_> = views.iter().map(|view| view.name).collect();
     let end = index.end().await?;
+    let standing = reader.standing(&names, end).await?;
     let rows = views.iter().zip(standing).map(|(view, it)| of_view(view, it, &index, end));
     let rows = try_join_all(rows).await?;
     let main = html! {
@@ -91,7 +93,7 @@ async fn of_view(
     let cells = match &standing {
         None => html! { td colspan="5" { (state("", "No projector has run it yet.")) } },
         Some(ViewStanding { registered, served, built }) => {
-            let reached = Reached::of(served.as_ref(), index, end).await?;
+            let reached = Reached::of(*served, index, end).await?;
             html! {
                 td { (generation(registered)) }
                 td.number { (reached.checkpoint) }
@@ -102,7 +104,7 @@ async fn of_view(
                         count => (state("wrong", &count.to_string())),
                     }
                 }
-                td { (rebuilding(registered, built.as_ref())) }
+                td { (rebuilding(registered, *built)) }
             }
         }
     };
@@ -120,8 +122,8 @@ fn generation(Registered { live, until, .. }: &Registered) -> Markup {
 }
 
 /// The generation that is being built or deleted.
-fn rebuilding(registered: &Registered, built: Option<&Reader>) -> Markup {
-    let at = built.map_or(Checkpoint::START, |reader| reader.checkpoint);
+fn rebuilding(registered: &Registered, built: Option<Checkpoint>) -> Markup {
+    let at = built.unwrap_or_default();
     html! {
         @match (registered.building, registered.retiring) {
             (Some(next), _) => { "generation " (next) " is at checkpoint " (at) }
@@ -182,8 +184,8 @@ pub(crate) async fn rows(
     let view = named(&site, &name)?;
     let index = site.index();
     let reader = site.views(&index).ok_or_else(unnamed)?;
-    let standing = reader.standing(view.name).await?;
     let end = index.end().await?;
+    let standing = reader.standing(&[view.name], end).await?.pop().flatten();
     let Asked::List(page) = asked(&view, &parameters, &["prefix", "after"])? else {
         unreachable!("no id is asked for")
     };
@@ -196,13 +198,13 @@ pub(crate) async fn rows(
     let path = view_url(view.name);
     let main = html! {
         @if let Some(ViewStanding { registered, served, built }) = &standing {
-            @let reached = Reached::of(served.as_ref(), &index, end).await?;
+            @let reached = Reached::of(*served, &index, end).await?;
             dl {
                 dt { "Generation" } dd { (generation(registered)) }
                 dt { "Checkpoint" } dd { (reached.checkpoint) ", " (reached.place) }
                 dt { "Parked rows" } dd { (registered.parked) }
                 dt { "Parked events" } dd { (unread.len()) }
-                dt { "Rebuild" } dd { (rebuilding(registered, built.as_ref())) }
+                dt { "Rebuild" } dd { (rebuilding(registered, *built)) }
             }
         }
         @for parked in &unread { p role="alert" { (why_parked(parked)) } }

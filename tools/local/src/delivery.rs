@@ -91,7 +91,7 @@ impl<I: Invoke> Delivery<I> {
                     "condition": "RetriesExhausted",
                 },
                 "requestPayload": event,
-                "responsePayload": { "errorMessage": error.to_string() },
+                "responsePayload": error.document(),
             });
             self.destinations.send(arn, &record, event)
         } else {

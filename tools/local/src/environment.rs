@@ -90,6 +90,7 @@ pub(crate) fn common(dynamo: &str, services: &str) -> Environment {
         ("AWS_ENDPOINT_URL_SESV2", services),
         ("AWS_ENDPOINT_URL_SSM", services),
         ("AWS_ENDPOINT_URL_CLOUDFORMATION", services),
+        ("AWS_ENDPOINT_URL_CLOUDWATCH", services),
     ];
     variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }

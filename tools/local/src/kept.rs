@@ -24,6 +24,9 @@ use crate::{
 /// The version of [`State`]. A program refuses a newer one.
 const FORMAT: u32 = 1;
 
+/// So many starts are kept.
+const STARTS_MAX: usize = 100;
+
 /// The folder of a stack's data, and the content of its file.
 #[derive(Clone)]
 pub(crate) struct Kept {
@@ -42,6 +45,9 @@ struct State {
     /// How far the stack's clock is ahead of the machine's, in milliseconds.
     #[serde(default)]
     passed_ms: u64,
+    /// When the stack was started, in milliseconds since 1970.
+    #[serde(default)]
+    starts: Vec<u64>,
 }
 
 /// The file can't be written.
@@ -132,6 +138,18 @@ impl Kept {
     /// Saves how far the stack's clock is ahead.
     pub(crate) fn keep_passed(&self, ms: u64) {
         self.change(|state| state.passed_ms = ms);
+    }
+
+    /// Saves a start of the stack. Returns the last ones.
+    pub(crate) fn start(&self, at_ms: u64) -> Vec<u64> {
+        let mut starts = Vec::new();
+        self.change(|state| {
+            state.starts.push(at_ms);
+            let over = state.starts.len().saturating_sub(STARTS_MAX);
+            state.starts.drain(..over);
+            starts.clone_from(&state.starts);
+        });
+        starts
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {

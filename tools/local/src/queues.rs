@@ -317,6 +317,14 @@ impl Queues {
         })
     }
 
+    /// When the oldest message of a queue was sent, received or not, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// No queue has this name, URL or ARN.
+    pub fn oldest_ms(&self, queue: &str) -> Result<Option<i64>, UnknownQueue> {
+        self.on(queue, |of| of.waiting.iter().map(|waiting| waiting.sent_ms).min())
+    }
+
     /// Deletes the message of this receipt. Returns false if it is not the latest receipt of a message, or if it is of a
     /// FIFO queue and no longer hides its message.
     ///

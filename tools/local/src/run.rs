@@ -212,7 +212,7 @@ fn describe(stack: &RunningStack, console: &str, files: &Files, options: &StackO
     }
     println!("Lambda      {}", stack.lambda());
     println!(
-        "Services    {} (EventBridge, SQS, S3, SES, Systems Manager, CloudFormation)",
+        "Services    {} (EventBridge, SQS, S3, SES, Systems Manager, CloudFormation, CloudWatch)",
         stack.services()
     );
     println!("Mails       {} (a file for each)", stack.inbox().mails().display());

@@ -1,4 +1,4 @@
-//! The endpoint for AWS clients in place of EventBridge, SQS, S3, SES, Systems Manager and CloudFormation,
+//! The endpoint for AWS clients in place of EventBridge, SQS, S3, SES, Systems Manager, CloudFormation and CloudWatch,
 //! and the receiver of webhooks.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use crate::{
     buckets::Buckets,
     bus::{BusEntry, Buses},
-    cloudformation,
     environment::Environment,
+    forms,
     inbox::Inbox,
     invoke::Invoke,
     queues::{MessageOrder, Queues, Received, SendError, UnknownQueue},
@@ -57,6 +57,8 @@ pub struct Services<I> {
     pub api: String,
     /// The stack's outputs, for CloudFormation.
     pub outputs: BTreeMap<String, String>,
+    /// When the stack was started, in milliseconds since 1970.
+    pub starts: Vec<u64>,
 }
 
 /// The endpoint's routes.
@@ -78,7 +80,8 @@ async fn call<I: Invoke>(
 ) -> Response {
     let target = headers.get("x-amz-target").and_then(|value| value.to_str().ok());
     if target.is_none() {
-        return cloudformation::answer(&body, &services.outputs, &services.api);
+        let Services { outputs, api, starts, queues, .. } = &*services;
+        return forms::answer(&body, (outputs, api), starts, queues);
     }
     let answer = match target {
         Some("AWSEvents.PutEvents") => put_events(&services, &body),

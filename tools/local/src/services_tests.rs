@@ -38,11 +38,11 @@ async fn start_with(buckets: Buckets, queues: Queues) -> String {
         ("EventTableName", "ringfence-local-EventTable"),
     ];
     let outputs = outputs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-    let api = "http://api".to_owned();
+    let (api, starts) = ("http://api".to_owned(), vec![0, 60_000]);
     let folder = tempfile::tempdir().expect("a folder").keep();
     let inbox = Inbox::new(&folder, Notices::default()).expect("a folder");
     let parameters = [("SMTP_URL".to_owned(), "smtp://127.0.0.1".to_owned())].into();
-    let router = router(Services { bus, queues, buckets, inbox, parameters, api, outputs });
+    let router = router(Services { bus, queues, buckets, inbox, parameters, api, outputs, starts });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(async move { axum::serve(listener, router).await });
@@ -213,7 +213,7 @@ async fn clients_of_s3_list_get_put_and_delete_objects() {
 }
 
 #[tokio::test]
-async fn cloudformation_describes_the_outputs_of_the_one_stack() {
+async fn forms_ask_for_the_outputs_and_starts_of_the_one_stack_and_the_age_of_a_queue() {
     let url = start().await;
     let describe = async |form: &str| {
         let form = form.to_owned();
@@ -229,6 +229,13 @@ async fn cloudformation_describes_the_outputs_of_the_one_stack() {
         let output = format!("<OutputKey>{name}</OutputKey><OutputValue>{value}</OutputValue>");
         assert!(described.contains(&output), "{described}");
     }
+    let (_, events) = describe("Action=DescribeStackEvents&StackName=ringfence-local").await;
+    let (_, newest) = events.split_once("<Timestamp>").expect("an event");
+    assert!(newest.starts_with("1970-01-01T00:01:00.000Z</Timestamp>"), "{events}");
+    assert!(newest.contains("UPDATE_COMPLETE") && newest.contains("CREATE_COMPLETE"), "{events}");
+    let age = "Action=GetMetricStatistics&Dimensions.member.1.Value=";
+    assert!(describe(&format!("{age}dead")).await.1.contains("<Datapoints></Datapoints>"));
+    assert_eq!(describe(&format!("{age}other")).await.0, 400);
     let (status, refused) = describe(&format!("{form}shop")).await;
     assert_eq!(status, 400);
     assert!(refused.contains("Stack with id shop does not exist"), "{refused}");

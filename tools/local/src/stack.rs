@@ -128,6 +128,8 @@ impl RunningStack {
             None => emptied(folder.join("logs"))?,
         };
         let clock = StackClock::of(kept.clone());
+        let now_ms = u64::try_from(clock.now().timestamp_millis()).unwrap_or_default();
+        let starts = kept.as_ref().map_or_else(|| vec![now_ms], |kept| kept.start(now_ms));
         let programs = &options.programs;
         let functions = Functions::start(&model.functions, programs, &common, &logs, clock);
         let functions = Arc::new(functions.await?);
@@ -166,6 +168,7 @@ impl RunningStack {
             parameters: environment::parameters(&model.functions),
             api: api.clone(),
             outputs: model.outputs.clone(),
+            starts,
         });
         port::serve(&mut tasks, services_listener, router.clone());
         for mapping in &model.mappings {

@@ -123,7 +123,7 @@ pub(crate) fn add(
     }
     let values = [("name", name), ("crates", &*source.entries()?), ("profiles", &*profiles())];
     plan.create("Cargo.toml", &fill(include_str!("../files/workspace.toml"), &values));
-    plan.create(".gitignore", "/target\n/.aws-sam\n");
+    plan.create(".gitignore", "/target\n/.aws-sam\ndeleted-dead-letters.jsonl\n");
     if let Some(lock) = source.lock()? {
         plan.create("Cargo.lock", &lock);
     }

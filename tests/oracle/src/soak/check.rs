@@ -75,11 +75,11 @@ impl Tables {
     /// The readers that are not at the end of the index, and the queues with messages.
     async fn late(&self, stack: &RunningStack, end: Checkpoint) -> Result<Vec<String>> {
         let mut late = Vec::new();
-        for view in self.shop.rows() {
-            let standing = self.views.standing(view.name).await?;
-            let served = standing.and_then(|standing| standing.served).map(|it| it.checkpoint);
+        let views: Vec<_> = self.shop.rows().iter().map(|view| view.name).collect();
+        for (view, standing) in views.iter().zip(self.views.standing(&views, end).await?) {
+            let served = standing.map(|standing| standing.served);
             if served < Some(end) {
-                late.push(format!("view {} at {served:?} of {end}", view.name));
+                late.push(format!("view {view} at {served:?} of {end}"));
             }
         }
         for reader in READERS {

@@ -1,19 +1,12 @@
 //! The types of a verdict.
 
-use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
-use aws_config::SdkConfig;
 use ringfence_core::rfc3339;
-use ringfence_feed::{Checkpoint, Index};
-use ringfence_reactors::ReactorTable;
-use ringfence_stack::Stack;
-use ringfence_views::{DueReader, ViewReader};
 use serde::Serialize;
 
-use crate::commands::CommandLines;
 use crate::out::write_line;
-use crate::stack::Named;
+use crate::shown::cut;
 
 /// A reader of the index is late if it has not read an event that is older: five minutes, in milliseconds. The alarm
 /// `ViewsBehind` has the same limit. Deadlines are late after [`ringfence_views::DUE_LATE_MS`].
@@ -22,6 +15,12 @@ pub const READER_LATE_MS: u64 = 5 * 60_000;
 pub const COMMANDS_MS: u64 = 15 * 60_000;
 /// A slice is not well if it had at least so many commands and rejected all of them.
 pub const REJECTED_MIN: u64 = 5;
+/// A slice is not well if it had at least so many commands and half of them met conflicts. Fewer may meet by chance.
+pub const CONTENDED_MIN: u64 = 20;
+/// A command waits too long in the queue: ten minutes, in milliseconds. The alarm `CommandsWait` has the same limit.
+pub const QUEUED_LATE_MS: u64 = 10 * 60_000;
+/// People see so many characters of a fault, which may have the cause of a failure. JSON has all of it.
+const FAULT_CHARS_MAX: usize = 300;
 
 /// The kind of a thing that is not well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -39,6 +38,12 @@ pub enum What {
     DeadLetters,
     /// Commands of a slice fail.
     Slice,
+    /// Commands of a slice meet conflicts.
+    Conflicts,
+    /// A function that is not a slice fails.
+    Function,
+    /// The first command of the queue waits.
+    Queue,
     /// A source of the verdict can't be read.
     Source,
 }
@@ -61,6 +66,14 @@ pub struct StackFault {
     pub url: String,
     /// The next step for a person.
     pub step: &'static str,
+}
+
+impl StackFault {
+    /// The fault for people, in one line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        cut(&self.text.replace('\n', " "), FAULT_CHARS_MAX)
+    }
 }
 
 /// Counts of the parts of a stack. A count that can't be read is `None`.
@@ -99,26 +112,6 @@ pub struct StackVerdict {
     pub read_units: f64,
     /// Requests to DynamoDB of the look.
     pub requests: u32,
-}
-
-/// Where a verdict looks.
-pub struct VerdictSources<'s> {
-    /// The list of the stack.
-    pub stack: &'s Stack,
-    /// The index.
-    pub index: Index,
-    /// The rows of views, the lanes of reactors, and what is due, if their table is named.
-    pub views: Option<(ViewReader, ReactorTable, DueReader)>,
-    /// The configuration for the clients of queues and buckets.
-    pub config: &'s SdkConfig,
-    /// The dead-letter queues.
-    pub queues: &'s [Named],
-    /// The buckets of failed batches.
-    pub buckets: &'s [Named],
-    /// The URL of the command queue.
-    pub command_queue: Option<&'s str>,
-    /// The lines of commands.
-    pub commands: &'s CommandLines,
 }
 
 impl StackVerdict {
@@ -170,9 +163,9 @@ impl StackVerdict {
 
 impl Display for StackVerdict {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        for StackFault { text, since_ms, step, .. } in &self.findings {
-            let since = since_ms.map(|at| format!(" (since {})", rfc3339(at))).unwrap_or_default();
-            write_line!(f, "{text}{since}. {step}.")?;
+        for fault in &self.findings {
+            let since = fault.since_ms.map(|at| format!(" (since {})", rfc3339(at)));
+            write_line!(f, "{}{}. {}.", fault.line(), since.unwrap_or_default(), fault.step)?;
         }
         for unknown in &self.unknown {
             write_line!(f, "Not known: {unknown}.")?;
@@ -187,31 +180,4 @@ impl Display for StackVerdict {
 /// `1 lane`, `2 lanes`.
 pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
-}
-
-/// When the first event after each checkpoint was recorded. Readers often share a checkpoint, so each is read once.
-pub(super) struct Unread<'i> {
-    pub(super) index: &'i Index,
-    pub(super) end: Checkpoint,
-    pub(super) known: BTreeMap<Checkpoint, Option<u64>>,
-}
-
-impl Unread<'_> {
-    /// The time of the first event that a reader at this checkpoint has not read, if that is late.
-    pub(super) async fn late(
-        &mut self,
-        at: Checkpoint,
-        now_ms: u64,
-    ) -> anyhow::Result<Option<u64>> {
-        if at >= self.end {
-            return Ok(None);
-        }
-        if !self.known.contains_key(&at) {
-            let next = Checkpoint::try_from(i64::from(at) + 1)?;
-            let first = self.index.last_before(next).await?;
-            self.known.insert(at, first.map(|reference| reference.at));
-        }
-        let first = self.known.get(&at).copied().flatten();
-        Ok(first.filter(|first| now_ms.saturating_sub(*first) > READER_LATE_MS))
-    }
 }

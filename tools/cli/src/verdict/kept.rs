@@ -3,18 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
+use aws_config::SdkConfig;
 use aws_sdk_sqs::types::QueueAttributeName as Attribute;
 use futures::future::join_all;
 use ringfence_aws::ms_of_rfc3339;
+use ringfence_core::rfc3339;
 
-use super::finding::{StackFault, StackVerdict, VerdictSources, What, counted};
+use super::finding::{QUEUED_LATE_MS, StackFault, StackVerdict, What, counted};
+use super::sources::{VerdictFlags, VerdictSources};
 use crate::dead_letter::To;
-use crate::kept::{DeadLetterBox, Receive};
+use crate::kept::{DeadLetterBox, Kept, Receive};
+use crate::service::{CLOUDWATCH, FORM, Service, encoded, texts};
 use crate::stack::Named;
 use crate::work::{Fate, Tried, look};
 
 /// So many dead letters of a queue or bucket are looked at.
 const LOOK_MAX: usize = 10;
+/// The newest value of a metric of SQS is at most so old: ten minutes, in milliseconds.
+const METRIC_MS: u64 = 10 * 60_000;
+const UNAGED: &str = "how long commands have waited in the queue, for which cloudwatch:GetMetricStatistics is needed";
 const UNNAMED: &str = "dead letters, whose stores are named with --queue, --bucket or --stack";
 
 /// The dead letters of a function, or of a store if they name no function.
@@ -28,19 +35,20 @@ struct Group {
     can_be_redriven: bool,
 }
 
-pub(super) async fn find(sources: &VerdictSources<'_>) -> StackVerdict {
+pub(super) async fn find(sources: &VerdictSources<'_>, now_ms: u64) -> StackVerdict {
     let mut verdict = StackVerdict::default();
-    if sources.queues.is_empty() && sources.buckets.is_empty() {
+    let VerdictFlags { queues: dead, buckets, command_queue, .. } = sources.flags;
+    if dead.is_empty() && buckets.is_empty() {
         verdict.unknown.push(UNNAMED);
     }
-    let queues = join_all(sources.queues.iter().map(|queue| of_queue(sources, queue)));
-    let buckets = join_all(sources.buckets.iter().map(|bucket| of_bucket(sources, bucket)));
-    let queued = async { waiting(sources, sources.command_queue?).await };
-    let (queues, buckets, queued) = tokio::join!(queues, buckets, queued);
-    let stores = sources.queues.iter().chain(sources.buckets);
+    let of_queues = join_all(dead.iter().map(|queue| of_queue(sources, queue)));
+    let of_buckets = join_all(buckets.iter().map(|bucket| of_bucket(sources, bucket)));
+    let queued = of_commands(sources, command_queue.as_deref(), now_ms, &mut verdict);
+    let (of_queues, of_buckets, ()) = tokio::join!(of_queues, of_buckets, queued);
+    let stores = dead.iter().chain(buckets);
     let mut groups = BTreeMap::<String, Group>::new();
-    let mut count = verdict.unknown.is_empty().then_some(0);
-    for (Named { name, .. }, found) in stores.zip(queues.into_iter().chain(buckets)) {
+    let mut count = (!dead.is_empty() || !buckets.is_empty()).then_some(0);
+    for (Named { name, .. }, found) in stores.zip(of_queues.into_iter().chain(of_buckets)) {
         match found {
             Err(error) => {
                 count = None;
@@ -59,7 +67,6 @@ pub(super) async fn find(sources: &VerdictSources<'_>) -> StackVerdict {
     }
     verdict.counts.dead_letters = count;
     verdict.findings.extend(groups.into_iter().map(|(name, group)| group.finding(name)));
-    verdict.counts.queued = queued;
     verdict
 }
 
@@ -117,7 +124,10 @@ impl Group {
 
 async fn of_queue(sources: &VerdictSources<'_>, queue: &Named) -> Result<Found> {
     let store = DeadLetterBox::queue(sources.config, &queue.at, Receive::Look);
-    let (first, in_queue) = tokio::join!(first(store), waiting(sources, &queue.at));
+    let (first, in_queue) = tokio::join!(
+        first(store),
+        count(sources, &queue.at, Attribute::ApproximateNumberOfMessages)
+    );
     Ok(Found { first: first?, in_queue })
 }
 
@@ -135,29 +145,102 @@ async fn first(mut store: DeadLetterBox) -> Result<Vec<(Tried, Option<u64>)>> {
             break;
         }
         for kept in some {
-            if kept.body.is_none() {
-                kept.dead_letter?;
-            } else {
-                found.push((look(kept.dead_letter, kept.name), kept.at_ms));
-            }
+            found.push(looked(kept)?);
         }
     }
     Ok(found)
 }
 
-/// About how many messages wait in a queue.
-async fn waiting(sources: &VerdictSources<'_>, url: &str) -> Option<u64> {
+/// It fails if the dead letter can't be read now.
+fn looked(Kept { name, body, dead_letter, at_ms, .. }: Kept) -> Result<(Tried, Option<u64>)> {
+    let dead_letter = if body.is_none() { Ok(dead_letter?) } else { dead_letter };
+    Ok((look(dead_letter, name), at_ms))
+}
+
+/// How many commands wait in the queue, and whether the first one waits for too long.
+async fn of_commands(
+    sources: &VerdictSources<'_>,
+    queue: Option<&str>,
+    now_ms: u64,
+    verdict: &mut StackVerdict,
+) {
+    let Some(url) = queue else { return };
+    let (visible, hidden) = tokio::join!(
+        count(sources, url, Attribute::ApproximateNumberOfMessages),
+        count(sources, url, Attribute::ApproximateNumberOfMessagesNotVisible)
+    );
+    verdict.counts.queued = visible;
+    // The age is asked for only if there is something that can wait.
+    if visible.unwrap_or_default() + hidden.unwrap_or_default() == 0 {
+        return;
+    }
+    match oldest_ms(sources.config, url, now_ms).await {
+        Ok(age_ms) => verdict.findings.extend(waits(age_ms, visible.unwrap_or_default(), now_ms)),
+        Err(_) => verdict.unknown.push(UNAGED),
+    }
+}
+
+/// The fault of a queue whose first command is as old as this.
+fn waits(age_ms: Option<u64>, count: u64, now_ms: u64) -> Option<StackFault> {
+    let age_ms = age_ms.filter(|age_ms| *age_ms > QUEUED_LATE_MS)?;
+    let minutes = counted(age_ms / 60_000, "minute", "minutes");
+    Some(StackFault {
+        what: What::Queue,
+        name: "commands".to_owned(),
+        count: count.max(1),
+        since_ms: Some(now_ms.saturating_sub(age_ms)),
+        text: format!("The first command in the queue has waited for {minutes}"),
+        url: "/commands".to_owned(),
+        step: "Look which commands fail; if none does, look at run-commands",
+    })
+}
+
+/// The age of the oldest message of a queue, by its metric: SQS itself does not tell. `None` if the metric has no value
+/// of the last minutes.
+async fn oldest_ms(config: &SdkConfig, url: &str, now_ms: u64) -> Result<Option<u64>> {
+    let queue = url.rsplit('/').next().unwrap_or_default();
+    let (since, until) = (rfc3339(now_ms.saturating_sub(METRIC_MS)), rfc3339(now_ms));
+    let body = format!(
+        "Action=GetMetricStatistics&Version=2010-08-01&Namespace=AWS/SQS\
+         &MetricName=ApproximateAgeOfOldestMessage&Statistics.member.1=Maximum&Period=60\
+         &Dimensions.member.1.Name=QueueName&Dimensions.member.1.Value={}&StartTime={}&EndTime={}",
+        encoded(queue),
+        encoded(&since),
+        encoded(&until)
+    );
+    let answer = Service::of(config, CLOUDWATCH).await?.call("POST", "/", &FORM, &body).await?;
+    newest_ms(&answer.accepted()?)
+}
+
+/// The newest value of a metric in seconds. The values come in no order.
+fn newest_ms(answer: &str) -> Result<Option<u64>> {
+    let times = texts(answer, "Timestamp")?;
+    let newest = times.into_iter().zip(texts(answer, "Maximum")?).max();
+    newest.map(|(_, seconds)| Ok((seconds.parse::<f64>()? * 1_000.0) as u64)).transpose()
+}
+
+/// About how many messages a queue has of a kind.
+async fn count(sources: &VerdictSources<'_>, url: &str, kind: Attribute) -> Option<u64> {
     let client = aws_sdk_sqs::Client::new(sources.config);
-    let asked = client.get_queue_attributes().queue_url(url);
-    let asked = asked.attribute_names(Attribute::ApproximateNumberOfMessages);
-    let found = asked.send().await.ok()?.attributes?;
-    found.get(&Attribute::ApproximateNumberOfMessages)?.parse().ok()
+    let asked = client.get_queue_attributes().queue_url(url).attribute_names(kind.clone());
+    asked.send().await.ok()?.attributes?.get(&kind)?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use anyhow::anyhow;
+
     use super::*;
     use crate::dead_letter::{History, Whose};
+
+    #[test]
+    fn a_dead_letter_that_is_wrong_is_found_and_one_that_can_t_be_read_now_is_an_error() {
+        for (body, is_found) in [(Some("hello".to_owned()), true), (None, false)] {
+            let (name, handle, dead_letter) = ("a".to_owned(), String::new(), Err(anyhow!("no")));
+            let kept = Kept { name, handle, body, dead_letter, at_ms: None };
+            assert_eq!(looked(kept).is_ok(), is_found);
+        }
+    }
 
     #[test]
     fn a_count_is_of_the_whole_queue_or_says_that_there_may_be_more() {
@@ -169,7 +252,8 @@ mod tests {
                 kept: None,
                 fate: Fate::Left,
             };
-            let first = (0..LOOK_MAX).map(|number| (tried(number), Some(7))).collect();
+            let at = |number| Some(7 + number as u64);
+            let first = (0..LOOK_MAX).map(|number| (tried(number), at(number))).collect();
             let mut groups = BTreeMap::new();
             note(&mut groups, "q", Found { first, in_queue });
             let (name, group) = groups.pop_first().expect("a group");

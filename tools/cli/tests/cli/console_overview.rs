@@ -1,13 +1,14 @@
 //! The console's overview, and its pages of commands and dead letters.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use ringfence_aws::Clock;
 use ringfence_core::rfc3339;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::console::{Console, link};
-use crate::world::{BUCKET, QUEUE, World};
+use crate::world::{BUCKET, EVENTS, INDEX, QUEUE, World};
 
 const REDRIVE: &str = "/dead-letters/queues/Automations/redrive";
 const DELETE: &str = "/dead-letters/queues/Automations/delete";
@@ -52,6 +53,15 @@ fn line(ago_ms: u64, outcome: &str, conflicts: &[&str]) -> String {
     format!("{line}\n")
 }
 
+/// The dead letter of an automation.
+fn failed(function: &str) -> Value {
+    let detail = json!({ "id": "productId:p1/1", "data": {} });
+    let event = json!({ "source": "catalog", "detail-type": "ProductAdded", "detail": detail });
+    let arn = format!("arn:aws:lambda:eu-west-1:1:function:{function}:$LATEST");
+    let context = json!({ "functionArn": arn, "condition": "RetriesExhausted" });
+    json!({ "requestContext": context, "requestPayload": event })
+}
+
 /// The names of the dead letters in the queue.
 fn names(world: &World) -> Vec<String> {
     world.queues.messages()[QUEUE].iter().map(|message| message.message_id.clone()).collect()
@@ -81,16 +91,20 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     assert!(banner(&well).contains("All is well</h2>"), "{well}");
     assert!(!banner(&well).contains("Not known"), "{well}");
     let (_, cost) = well.split_once("to DynamoDB and ").unwrap();
-    assert_eq!(cost.split_once(" read units").unwrap().0, "7", "{well}");
+    assert_eq!(cost.split_once(" read units").unwrap().0, "7.5", "{well}");
 
     world.queues.send(QUEUE, "<b>a dead letter".to_owned()).unwrap();
-    fs::write(folder.path().join("pack-parcel.log"), line(1_000, "internal", &[])).unwrap();
+    world.queues.send(QUEUE, failed("shop-PackParcel-1").to_string()).unwrap();
+    // The first failure is too old for a fault, and the last command is not.
+    let lines = [line(1_800_000, "internal", &[]), line(1_000, "internal", &[])].concat();
+    fs::write(folder.path().join("pack-parcel.log"), lines).unwrap();
     let wrong = console(&world, &logs).await;
     let page = wrong.page("/").await;
     let shown = banner(&page);
     for part in [
-        "2 things are not well</h2>",
+        "3 things are not well</h2>",
         "Needs a person: </strong>1 dead letter of Automations: the message is not JSON",
+        "Needs a person: </strong>1 dead letter of pack-parcel: RetriesExhausted",
         "href=\"/dead-letters\">Delete with a reason</a>",
         "1 command of pack-parcel failed: internal, since <time",
         "href=\"/commands\">Look at the commands</a>",
@@ -100,8 +114,20 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     let dot = wrong.page("/verdict").await;
     assert_eq!(
         dot,
-        "<span class=\"dot wrong\" aria-hidden=\"true\"></span><span>2 things are not well</span>"
+        "<span class=\"dot wrong\" aria-hidden=\"true\"></span><span>3 things are not well</span>"
     );
+    for tile in [
+        "tile wrong\"><a href=\"/commands\">Commands</a><strong>2<",
+        "tile\"><a href=\"/views\">Views</a><strong>2<",
+        "tile\"><a href=\"/lanes\">Reactors</a><strong>1<",
+        "tile wrong\"><a href=\"/dead-letters\">Dead letters</a><strong>2<",
+    ] {
+        assert!(page.contains(tile), "{tile}: {page}");
+    }
+    let map = wrong.page("/map").await;
+    assert_eq!(map.matches("class=\"node command wrong\"").count(), 1, "{map}");
+    assert!(map.contains("class=\"node context wrong\""), "{map}");
+    assert_eq!(map.matches("<title>4 in the last hour</title>").count(), 1, "of both: {map}");
     assert!(wrong.page("/events").await.contains("data-verdict=\"/verdict\">Is all well?</a>"));
     let again = wrong.page("/").await;
     assert!(!again.contains("to DynamoDB"), "the verdict is kept for a while: {again}");
@@ -110,10 +136,40 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     assert_eq!(code, 1);
     let found = &status["findings"][0];
     assert_eq!((&found["what"], &found["name"]), (&json!("slice"), &json!("pack-parcel")));
+    let counts = &status["counts"];
+    assert_eq!((&counts["views"], &counts["reactors"]), (&json!(2), &json!(1)), "{status}");
     assert_eq!(status["unknown"].as_array().unwrap().len(), 1, "no flag names a queue: {status}");
     let (_, unread) = world.json(&["status", "--view-table", "none"]);
     assert_eq!(unread["counts"]["views"], json!(null), "{unread}");
     assert_eq!(unread["counts"]["reactors"], json!(null), "{unread}");
+    let names = unread["findings"].as_array().unwrap().iter().map(|it| it["name"].as_str());
+    assert_eq!(names.collect::<Vec<_>>(), ["views", "reactors"].map(Some), "{unread}");
+}
+
+/// An event that is late for its readers is more than five minutes old.
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_are_late_with_an_old_event_that_they_have_not_read() {
+    let mut world = World::start().await;
+    world.at(600_000);
+    world.indexed_demand("p1", "o1").await;
+    let read_all = |world: &World| {
+        for view in ["catalog-products", "product-demand"] {
+            world.json(&["replay", "view", view]);
+        }
+        world.run(&["replay", "reactor", "ask-supplier", "--from", "end"]);
+    };
+    read_all(&world);
+    world.at(0);
+    world.indexed_demand("p2", "o2").await;
+    let (status, well) = world.json(&["status"]);
+    assert_eq!((status, &well["findings"]), (0, &json!([])), "they have read the old event");
+    read_all(&world);
+    world.at(600_000);
+    world.indexed_demand("p3", "o3").await;
+    let (_, late) = world.json(&["status"]);
+    let texts = late["findings"].as_array().unwrap().iter().map(|it| it["text"].as_str().unwrap());
+    let behind = ["The view catalog-products", "The view product-demand", "ask-supplier"];
+    assert!(texts.eq(behind.map(|name| format!("{name} is 1 event behind"))), "{late}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,6 +177,9 @@ async fn dead_letters_are_shown_with_their_causes_and_a_look_hides_them_from_nob
     let world = with_dead_letters(&["o1"]).await;
     let long = format!("<script>{}", "x".repeat(10_000));
     world.queues.send(QUEUE, long.clone()).unwrap();
+    for function in ["shop-PackParcel-1", "shop-Other-1"] {
+        world.queues.send(QUEUE, failed(function).to_string()).unwrap();
+    }
     world.buckets.put(BUCKET, "aws/a", b"{}").unwrap();
     let console = console(&world, &[]).await;
     for _ in 0..2 {
@@ -128,6 +187,8 @@ async fn dead_letters_are_shown_with_their_causes_and_a_look_hides_them_from_nob
         assert!(page.contains("&lt;i&gt;the bus&lt;/i&gt; refuses it"), "{page}");
         assert!(page.contains("<h3>the message is not JSON"), "{page}");
         assert!(page.contains("<h3>the object has no payload"), "{page}");
+        assert_eq!(page.matches("<h3>RetriesExhausted").count(), 2, "one a function: {page}");
+        assert!(page.contains("href=\"/slices/catalog/pack-parcel\""), "{page}");
         assert!(
             page.contains("A redrive sends the events of a stream record to the bus."),
             "{page}"
@@ -145,7 +206,7 @@ async fn dead_letters_are_shown_with_their_causes_and_a_look_hides_them_from_nob
     for path in [REDRIVE, DELETE] {
         assert_eq!(console.post(path, &[]).await.status(), 403);
     }
-    assert_eq!(names(&world).len(), 2);
+    assert_eq!(names(&world).len(), 4);
     for (path, status, why) in [
         (
             "/dead-letters/queues/Automations/dead-letter?name=x",
@@ -208,6 +269,8 @@ async fn one_dead_letter_is_redriven_and_then_all() {
     assert_eq!((names(&world).len(), world.on_the_bus().len()), (1, 2));
 
     let last = names(&world)[0].clone();
+    let page = console.carried_out(REDRIVE, &[("name", &last)]).await;
+    assert!(page.contains("0 done, 1 left."), "it is not hidden: {page}");
     assert!(page.contains("Delete the chosen dead letters of "), "red can end: {page}");
     let (long, many) = ("x".repeat(1_025), [("name", "x"); 11]);
     for (path, fields, error) in [
@@ -224,6 +287,11 @@ async fn one_dead_letter_is_redriven_and_then_all() {
     let page = console.carried_out(DELETE, &[("name", &last), ("why", "a <b>test")]).await;
     assert!(page.contains("1 deleted: a &lt;b&gt;test") && page.contains(&last), "{page}");
     assert!(names(&world).is_empty());
+    let file = world.folder.path().join("deleted-dead-letters.jsonl");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let deleted: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let kept = ["deadLetterToDelete", "why", "body"].map(|name| deleted[name].as_str().unwrap());
+    assert_eq!(kept, [&*last, "a <b>test", "hello"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -257,8 +325,10 @@ async fn a_stack_names_queues_and_buckets_and_a_queue_that_fails_hides_nothing_e
         assert!(empty.contains(place), "{page}");
     }
     let page = console(&world, &["--queue", "Other=http://127.0.0.1:1/0/other"]).await;
-    let page = page.page("/dead-letters").await;
+    let (page, overview) = (page.page("/dead-letters").await, page.page("/").await);
     assert!(page.contains("Queue Other</h2>") && page.contains("Queue Automations"), "{page}");
+    assert!(banner(&overview).contains("The dead letters of Other can't be read: "), "{overview}");
+    assert!(overview.contains("Dead letters</a><strong>?</strong>"), "{overview}");
     let nowhere = Console::start(&world, &[]).await;
     let page = nowhere.page("/dead-letters").await;
     assert!(page.contains("Name queues and buckets with --queue NAME=URL"), "{page}");
@@ -280,7 +350,8 @@ async fn commands_and_conflicts_of_a_time_are_shown() {
         line(1_000, "accepted", &["sealId:s1", "sealId:s1"]),
     ];
     fs::write(folder.path().join("pack-parcel.log"), lines.concat()).unwrap();
-    let console = console(&world, &["--logs", folder.path().to_str().unwrap()]).await;
+    let logs = ["--logs", folder.path().to_str().unwrap()];
+    let console = console(&world, &logs).await;
     let page = console.page("/commands").await;
     let numbers: Vec<_> = page.split("<td class=\"number\">").skip(1).collect();
     let numbers = numbers.iter().map(|rest| rest.split('<').next().unwrap());
@@ -301,6 +372,17 @@ async fn commands_and_conflicts_of_a_time_are_shown() {
         "href=\"/search?q=walk%2D1&amp;further=true\">walk-1</a><span class=\"note\"> commands: 3, events: 6, rejected</span>",
     ] {
         assert!(overview.contains(part), "{part}: {overview}");
+    }
+    assert!(!overview.contains("deployed"), "the stack is not named: {overview}");
+    let stack = ["--stack", "ringfence-local", "--index-table", INDEX, "--table", EVENTS];
+    let stack = Console::start(&world, &[&stack[..], &logs].concat()).await;
+    let page = stack.page("/?within=15m").await;
+    for part in [
+        "Z: the stack was created</title></line></svg><ul class=\"legend\">",
+        "<li class=\"mark\">deployed</li>",
+        "<td colspan=\"2\">deployed: the stack was created</td>",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
     }
     let (status, page) = console.refused("/?within=soon").await;
     assert!(status == 400 && page.contains("15m, 1h, 24h, 7d"), "{page}");

@@ -70,7 +70,8 @@ pub(crate) struct World {
     pub(crate) buckets: Buckets,
     topic: Receiver<Notice>,
     pub(crate) services: String,
-    _folder: TempDir,
+    /// The working directory of commands.
+    pub(crate) folder: TempDir,
 }
 
 impl World {
@@ -86,7 +87,7 @@ impl World {
             dynamo.create_table(&TEMPLATE.table(id).unwrap(), name).unwrap();
         }
         let client = Wire::default().client(dynamo.endpoint());
-        let log = log(&client);
+        let log = log(&client, Clock::system());
         let folder = tempfile::tempdir().unwrap();
         let dead_letters = QueueResource::named(QUEUE.to_owned());
         let commands = QueueResource { is_fifo: true, ..QueueResource::named(COMMANDS.to_owned()) };
@@ -95,13 +96,13 @@ impl World {
         let notices = Notices::default();
         let topic = notices.watch();
         let services = serve(&queues, &buckets, notices).await;
-        Self { dynamo, client, log, queues, buckets, topic, services, _folder: folder }
+        Self { dynamo, client, log, queues, buckets, topic, services, folder }
     }
 
     /// The command with the environment of the stack.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = ringfence();
-        command.args(arguments).stdin(Stdio::null());
+        command.args(arguments).stdin(Stdio::null()).current_dir(self.folder.path());
         command.envs([
             ("AWS_ACCESS_KEY_ID", "local"),
             ("AWS_SECRET_ACCESS_KEY", "local"),
@@ -112,6 +113,7 @@ impl World {
             ("AWS_ENDPOINT_URL_SQS", &self.services),
             ("AWS_ENDPOINT_URL_S3", &self.services),
             ("AWS_ENDPOINT_URL_CLOUDFORMATION", &self.services),
+            ("AWS_ENDPOINT_URL_CLOUDWATCH", &self.services),
             ("EVENT_TABLE", EVENTS),
             ("INDEX_TABLE", INDEX),
             ("VIEW_TABLE", VIEWS),
@@ -171,6 +173,11 @@ impl World {
         }
     }
 
+    /// Records later events so long ago.
+    pub(crate) fn at(&mut self, ago_ms: u64) {
+        self.log = log(&self.client, Clock::fixed(Clock::system().now_ms() - ago_ms));
+    }
+
     /// Appends an order's demand for a product.
     pub(crate) async fn demand(&self, product: &str, order: &str) -> SequencedEvent {
         self.append(demand(product, order)).await.remove(0)
@@ -179,7 +186,7 @@ impl World {
     /// The logs, which have the events of the index.
     pub(crate) fn bodies(&self) -> [OpenSource; 3] {
         let aggregates = AggregateTable::new(self.client.clone(), AGGREGATES, Clock::system());
-        [log(&self.client).into(), aggregates.into(), self.documents().into()]
+        [log(&self.client, Clock::system()).into(), aggregates.into(), self.documents().into()]
     }
 
     pub(crate) async fn index(&self, partitions: &[&BoundaryId]) {
@@ -240,9 +247,8 @@ impl World {
     }
 }
 
-fn log(client: &Client) -> DcbLog {
-    let catalog = ProductCatalog::catalog().unwrap();
-    DcbLog::new(client.clone(), EVENTS, catalog, Clock::system())
+fn log(client: &Client, clock: Clock) -> DcbLog {
+    DcbLog::new(client.clone(), EVENTS, ProductCatalog::catalog().unwrap(), clock)
 }
 
 pub(crate) fn demand(product: &str, order: &str) -> Vec<NewEvent> {
@@ -276,6 +282,7 @@ async fn serve(queues: &Queues, buckets: &Buckets, notices: Notices) -> String {
         parameters: Environment::default(),
         api: String::new(),
         outputs: outputs(),
+        starts: vec![Clock::system().now_ms()],
     });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
