@@ -18,6 +18,7 @@ async fn the_console_of_the_shop_works_in_a_browser() {
     pages::a_new_event_appears_by_itself(browser, &site).await;
     pages::only_events_that_the_filter_wants_appear(browser, &site).await;
     pages::the_flow_leads_from_each_event_to_each_other(browser, &site).await;
+    pages::a_deadline_is_on_the_axis_until_it_is_cleared(browser, &site).await;
     pages::a_payload_of_html_is_shown_as_text(browser, &site).await;
     pages::trouble_shows_the_routes(browser, &site).await;
     pages::the_api_is_shown_by_one_file(browser, &site).await;

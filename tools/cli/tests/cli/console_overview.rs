@@ -127,7 +127,8 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     let map = wrong.page("/map").await;
     assert_eq!(map.matches("class=\"node command wrong\"").count(), 1, "{map}");
     assert!(map.contains("class=\"node context wrong\""), "{map}");
-    assert_eq!(map.matches("<title>4 in the last hour</title>").count(), 1, "of both: {map}");
+    let rates = map.matches("<title>4 in the last hour</title>").count();
+    assert_eq!(rates, 2, "of both lines, to the event and to its deadline: {map}");
     assert!(wrong.page("/events").await.contains("data-verdict=\"/verdict\">Is all well?</a>"));
     let again = wrong.page("/").await;
     assert!(!again.contains("to DynamoDB"), "the verdict is kept for a while: {again}");

@@ -76,6 +76,31 @@ pub(crate) async fn the_flow_leads_from_each_event_to_each_other(browser: &Brows
     assert_eq!(again, flow, "the flow is the same from each of its events");
 }
 
+pub(crate) async fn a_deadline_is_on_the_axis_until_it_is_cleared(browser: &Browser, site: &Site) {
+    let opened = async |event_type: &str| {
+        browser.open(&site.url(&format!("/events?type={event_type}"))).await;
+        browser.until(&format!("location.reload() || {}", has_row(event_type))).await;
+        browser.follow(event_type).await;
+        browser.find(".flow").await;
+    };
+    let shows = |after: &str, text: &str| {
+        format!(
+            "location.reload() || [...document.querySelectorAll('.flow li')].some(({{ textContent }}) => \
+             textContent.startsWith('{after}') && textContent.includes('{text}'))"
+        )
+    };
+    site.send_sample("inventory", "receive-stock").await;
+    site.send_sample("inventory", "reserve-stock").await;
+    opened("StockReserved").await;
+    browser.until(&shows("+0 ms", "sets a deadline for reaction inventory/release-stock")).await;
+    browser.until(&shows("+15 min", "order-2 is due in 1")).await;
+    site.send_sample("signups", "initiate-sign-up").await;
+    opened("SignUpInitiated").await;
+    browser.until(&shows("+1 h", "is due in 59 min")).await;
+    site.send_sample("signups", "confirm-sign-up").await;
+    browser.until(&shows("+0 ms", "has no deadline any more")).await;
+}
+
 pub(crate) async fn a_payload_of_html_is_shown_as_text(browser: &Browser, site: &Site) {
     let hostile =
         "<img src=x onerror=document.title='taken'><script>document.title='taken'</script>";
