@@ -174,7 +174,13 @@ impl Browser {
     }
 
     pub(crate) async fn text(&self, selector: &str) -> String {
-        self.find(selector).await.text().await
+        loop {
+            // A page that loads itself again replaces the element meanwhile.
+            let path = format!("{}/text", self.find(selector).await.path);
+            if let Ok(text) = self.call(Method::GET, &path, Value::Null).await {
+                return text.as_str().unwrap().to_owned();
+            }
+        }
     }
 
     /// Clicks the link with this text. The text is without the kind that only screen readers say.
@@ -229,10 +235,6 @@ impl Element<'_> {
 
     async fn tell(&self, what: &str, body: Value) {
         self.browser.post(&format!("{}/{what}", self.path), body).await;
-    }
-
-    pub(crate) async fn text(&self) -> String {
-        self.ask("text").await.as_str().unwrap().to_owned()
     }
 
     /// The value of an input.
