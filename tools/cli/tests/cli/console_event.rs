@@ -1,17 +1,11 @@
 //! What the page of an event shows beside its flow: effects, rows and deadlines, each with its state.
 
-use ringfence_aws::Clock;
-use ringfence_core::{
-    Append, Appended, Context, Envelope, EventLog, Metadata, NewEvent, events, kit::id,
-};
-use ringfence_dcb_log::DcbLog;
-use ringfence_programs::shop::{
-    OrderId, OrderPlaced, ParcelPacked, ProductCatalog, ProductDemandRevoked,
-};
+use ringfence_core::{events, kit::id};
+use ringfence_programs::shop::{OrderId, OrderPlaced, ParcelPacked, ProductDemandRevoked};
 
 use crate::console::{Console, metadata};
 use crate::lanes::run;
-use crate::world::{EVENTS, World};
+use crate::world::World;
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -75,47 +69,36 @@ async fn an_event_shows_its_effects_and_rows_with_their_states() {
     shows(&console, 5, &[row, &never], &[], "7").await;
 }
 
-/// Appends events at a time, and indexes them.
-async fn append_at(world: &World, at_ms: u64, flow: &str, events: Vec<NewEvent>) {
-    let catalog = ProductCatalog::catalog().unwrap();
-    let log = DcbLog::new(world.client.clone(), EVENTS, catalog, Clock::fixed(at_ms));
-    let mut metadata: Metadata = metadata(flow, flow);
-    metadata.insert("correlationId", flow).unwrap();
-    let envelope = Envelope { metadata, ..Envelope::default() };
-    let append = Append { events, seen: None, record: None, envelope: &envelope };
-    let Appended::Committed(events) = log.append(append).await.unwrap() else {
-        unreachable!("without a record")
-    };
-    world.index(&[&events[0].partition]).await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn deadlines_are_on_the_axis_when_they_are_set_cleared_and_due() {
-    let world = World::start().await;
-    let now_ms = Clock::system().now_ms();
+    let mut world = World::start().await;
     let placed = |order: &str| events![OrderPlaced { order_id: id::<OrderId>(order) }];
     let packed = |order: &str| {
         let order_id: OrderId = id(order);
         events![ParcelPacked { order_id, parcel_id: id("p"), seal_ids: vec![] }]
     };
-    // Each order was placed some hours ago, and has a parcel so many hours later in a flow.
+    // Each order was placed some hours ago, and has a parcel so much later in a flow.
     for (order, ago, parcel) in [
         ("early", 3, Some((0, "early"))),
-        ("late", 5, Some((2, "late"))),
+        ("late", 5, Some((2 * HOUR_MS, "late"))),
         ("never", 4, None),
         ("new", 0, None),
-        ("other", 3, Some((1, "another"))),
+        ("other", 3, Some((HOUR_MS, "another"))),
     ] {
-        let at_ms = now_ms - ago * HOUR_MS;
-        append_at(&world, at_ms, order, placed(order)).await;
-        if let Some((hours, flow)) = parcel {
-            append_at(&world, at_ms + hours * HOUR_MS + 1, flow, packed(order)).await;
+        let placed = (ago * HOUR_MS, order, placed(order));
+        let packed = parcel.map(|(later, flow)| (ago * HOUR_MS - later, flow, packed(order)));
+        for (ago_ms, flow, events) in [Some(placed), packed].into_iter().flatten() {
+            world.at(ago_ms);
+            let mut metadata = metadata(flow, flow);
+            metadata.insert("correlationId", flow).unwrap();
+            let event = world.append_with(events, metadata).await.remove(0);
+            world.index(&[&event.partition]).await;
         }
     }
     world.json(&["replay", "view", "pack-parcel"]);
     let console = Console::start(&world, &[]).await;
     let (sets, clears) = ("sets a deadline for <a", "clears the deadline of <a");
-    shows(&console, 1, &[sets, ", 1 h later", ">+1 ms<", clears], &["was due"], "6").await;
+    shows(&console, 1, &[sets, ", 1 h later", clears], &["was due"], "6").await;
     let late = [sets, ">+1 h<", "was due", ">+2 h<", clears];
     shows(&console, 3, &late, &["has no deadline"], "6").await;
     let due = |when: &'static str| [sets, ">+1 h<", when, "</time>"];

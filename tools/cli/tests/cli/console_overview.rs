@@ -160,7 +160,7 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     let map = wrong.page("/map").await;
     assert_eq!(map.matches("class=\"node command wrong\"").count(), 1, "{map}");
     assert!(map.contains("class=\"node context wrong\""), "{map}");
-    let rates = map.matches("<title>4 in the last hour</title>").count();
+    let rates = map.matches("<title>44 in the last hour</title>").count();
     assert_eq!(rates, 2, "of both lines, to the event and to its deadline: {map}");
     assert!(wrong.page("/events").await.contains("data-verdict=\"/verdict\">Is all well?</a>"));
     let again = wrong.page("/").await;
@@ -188,7 +188,7 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     assert_eq!(unread["counts"]["views"], json!(null), "{unread}");
     assert_eq!(unread["counts"]["reactors"], json!(null), "{unread}");
     let names = unread["findings"].as_array().unwrap().iter().map(|it| it["name"].as_str());
-    let unreadable = ["views", "reactors", "queue of commands"];
+    let unreadable = ["views", "reactors", "deadlines", "queue of commands"];
     assert_eq!(names.collect::<Vec<_>>(), unreadable.map(Some), "{unread}");
 }
 
