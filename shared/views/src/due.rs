@@ -70,6 +70,14 @@ pub struct DueStanding {
     pub notes: Vec<(String, DueNote)>,
 }
 
+impl DueStanding {
+    /// Since when the earliest of them is due, if that is more than [`DUE_LATE_MS`] ago.
+    #[must_use]
+    pub fn late_since(&self, now_ms: u64) -> Option<u64> {
+        self.earliest_ms.filter(|at| now_ms.saturating_sub(*at) > DUE_LATE_MS)
+    }
+}
+
 fn notes_of(due: &Definition) -> String {
     format!("$Due-{}", due.name)
 }

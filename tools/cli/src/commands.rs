@@ -310,6 +310,9 @@ mod tests {
         let end = |bytes_max| lines.log_of("f", bytes_max).expect("readable");
         assert_eq!(end(10), Some(("\u{e9}one\ntwo\n".to_owned(), false)));
         assert_eq!(end(8), Some(("two\n".to_owned(), true)));
+        fs::create_dir(folder.path().join("in")).expect("a folder");
+        let inner = CommandLines { log_group: None, logs: Some(folder.path().join("in")) };
         assert_eq!(lines.log_of("g", 8).expect("no log"), None);
+        assert_eq!(inner.log_of("../f", 8).expect("no name of a function"), None);
     }
 }

@@ -140,8 +140,8 @@ impl DeadLetter {
             };
             Work::Index(BTreeSet::from([Partition { log, id: BoundaryId::stored(partition) }]))
         } else if body["requestPayload"].is_object() {
-            let why = ["/requestContext/condition", "/responsePayload/errorMessage"];
-            cause = together(why.map(|pointer| text(&body, pointer)));
+            let why = ["/responsePayload/errorMessage", "/requestContext/condition"];
+            cause = why.into_iter().find_map(|pointer| text(&body, pointer));
             let function = text(&body, "/requestContext/functionArn");
             whose.function = function.and_then(|arn| function_of(&arn));
             let tries = body.pointer("/requestContext/approximateInvokeCount");

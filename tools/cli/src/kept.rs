@@ -133,7 +133,8 @@ impl DeadLetterBox {
         }
     }
 
-    /// The message or object of this name. Other messages that it has hidden become visible again. `None` if it does not exist or another consumer has received it.
+    /// The message or object of this name; `None` if it does not exist or another consumer has received it. Other
+    /// messages that it has hidden become visible again.
     pub async fn find(&mut self, wanted: &str) -> Result<Option<Kept>> {
         if let Kind::Bucket { keys, more, .. } = &mut self.0 {
             (*keys, *more) = ([wanted.to_owned()].into(), More::None);

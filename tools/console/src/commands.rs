@@ -90,8 +90,9 @@ fn slices(site: &Site, stats: &Stats) -> Markup {
 /// The name of a slice, with a link to its page if this stack has the slice.
 pub(crate) fn link(site: &Site, slice: &str) -> Markup {
     match site.lists.stack.slices().find(|(_, info)| info.name == slice) {
-        Some((context, it)) => {
-            chip(slice_kind(it), slice, &slice_url(&format!("{}/{slice}", context.name)))
+        Some((context, info)) => {
+            let url = slice_url(&format!("{}/{slice}", context.name));
+            chip(slice_kind(context, info), slice, &url)
         }
         None => html! { (slice) },
     }

@@ -171,7 +171,7 @@ impl Place {
                 @if let Some(first) = first.filter(|_| first != last) { ", first " (ago(first)) }
                 @if let Some(last) = last { ", last " (ago(last)) }
             }
-            ul.list { @for letter in letters { li { (self.line(letter, site.may_write)) } } }
+            ul.list { @for letter in letters { li { (self.line(letter, site.may_write && letter.body.is_some())) } } }
             @match work {
                 Some((does, _)) => { p { "A redrive " (does) "." } }
                 None if body.is_none() => { p { "It can't be read now, so it stays. Look again later." } }
@@ -195,11 +195,11 @@ impl Place {
         }
     }
 
-    fn line(&self, Letter { tried, body, at_ms, work }: &Letter, may_write: bool) -> Markup {
+    fn line(&self, Letter { tried, body, at_ms, work }: &Letter, can_choose: bool) -> Markup {
         let name = &*tried.name;
         let whole = url(&format!("{}/dead-letter", self.url()), [("name", name)]);
         html! {
-            @if may_write {
+            @if can_choose {
                 input type="checkbox" name="name" value=(name) checked aria-label={ "Choose " (name) };
             }
             div {

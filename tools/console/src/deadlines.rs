@@ -8,7 +8,7 @@ use futures::future::try_join_all;
 use maud::{Markup, html};
 use ringfence_aws::Clock;
 use ringfence_core::visible;
-use ringfence_views::{DUE_LATE_MS, DUE_PAGE_MAX, Definition, DueNote, DueReader, DueStanding};
+use ringfence_views::{DUE_PAGE_MAX, Definition, DueNote, DueReader, DueStanding};
 
 use crate::frame::{self, Kind, Problem, ago, chip, slice_url, state};
 use crate::site::Site;
@@ -32,9 +32,6 @@ async fn read(reader: &DueReader, dues: &[&Definition], now_ms: u64) -> Result<V
 }
 
 fn of(dues: &[(&str, String)], standing: &[DueStanding], now_ms: u64) -> Markup {
-    let is_late = |it: &DueStanding| {
-        it.earliest_ms.is_some_and(|earliest| now_ms.saturating_sub(earliest) > DUE_LATE_MS)
-    };
     html! {
         @if dues.is_empty() { p { "No slice has deadlines." } }
         @else {
@@ -45,7 +42,7 @@ fn of(dues: &[(&str, String)], standing: &[DueStanding], now_ms: u64) -> Markup 
                     tbody {
                         @for ((due, url), it) in dues.iter().zip(standing) {
                             tr {
-                                th scope="row" { (chip(Kind::Reaction, due, url)) @if is_late(it) { " " (state("wrong", "late")) } }
+                                th scope="row" { (chip(Kind::Reaction, due, url)) @if it.late_since(now_ms).is_some() { " " (state("wrong", "late")) } }
                                 td.number { (it.rows) @if it.is_more { "+" } }
                                 td { @if let Some(earliest) = it.earliest_ms { (ago(earliest)) } }
                                 td.number { (it.notes.len()) }
@@ -67,6 +64,8 @@ fn of(dues: &[(&str, String)], standing: &[DueStanding], now_ms: u64) -> Markup 
 
 #[cfg(test)]
 mod tests {
+    use ringfence_views::DUE_LATE_MS;
+
     use super::*;
 
     #[test]

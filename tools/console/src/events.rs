@@ -257,7 +257,7 @@ pub(crate) fn slice_chip(stack: &Stack, context: &str, slice: &str) -> Markup {
     let mut slices = stack.slices();
     let name = format!("{context}/{slice}");
     match slices.find(|(of, it)| of.name == context && it.name == slice) {
-        Some((_, it)) => chip(slice_kind(it), &name, &slice_url(&name)),
+        Some((of, it)) => chip(slice_kind(of, it), &name, &slice_url(&name)),
         None => html! { (name) },
     }
 }

@@ -171,7 +171,8 @@ pub(crate) async fn ask(
             ensure_why(why).map_err(|wrong| Problem::bad(format!("{wrong}.")))?;
             Unpark::Skip(why.to_owned())
         }
-        _ => Unpark::Retry,
+        (Some("retry"), _) => Unpark::Retry,
+        _ => return Err(Problem::bad("ask: write retry or skip.")),
     };
     match table(&site)?.ask(&reactor, &lane, event, &ask).await {
         Ok(()) => Ok(Redirect::to(PATH).into_response()),

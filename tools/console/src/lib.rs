@@ -24,6 +24,7 @@ mod guard;
 mod job;
 mod jobs;
 mod lanes;
+mod last_look;
 mod map;
 mod node;
 mod overview;
@@ -75,17 +76,12 @@ const STYLE: &str = concat!(
     include_str!("style/overview.css"),
     include_str!("style/work.css"),
 );
-/// The scripts of all pages, which work without them.
+/// The script of all pages, which work without it. Its parts share their names.
 const SCRIPT: &str = concat!(
-    "{",
     include_str!("script/live.js"),
-    "}\n{",
     include_str!("script/map.js"),
-    "}\n{",
     include_str!("script/overview.js"),
-    "}\n{",
     include_str!("script/trouble.js"),
-    "}\n",
 );
 
 /// The command of a stack whose application adds no pages.

@@ -91,7 +91,7 @@ pub(crate) async fn slice(
     let shown = map.of_slice(&id).ok_or_else(nothing)?;
     let (mut traffic, cost) = Traffic::of(&site, &map).await;
     traffic.notes.entry(id.clone()).or_default().is_now = true;
-    let url = |node: &Node| if node.id == id { Some(slice_url(&id)) } else { node_url(node) };
+    let url = |node: &Node| if node.id == id { slice_url(&id) } else { node_url(node) };
     let main = html! {
         nav.pages aria-label="Maps" {
             a href="/map" { "The whole stack" }
@@ -222,14 +222,10 @@ impl Traffic {
         }
     }
 
-    pub(crate) fn picture(
-        &self,
-        map: &Map,
-        title: &str,
-        url: &dyn Fn(&Node) -> Option<String>,
-    ) -> Markup {
+    pub(crate) fn picture(&self, map: &Map, title: &str, url: &dyn Fn(&Node) -> String) -> Markup {
         let lane_url = |context: &str| Some(format!("/map/{context}"));
         let (notes, rates) = (&self.notes, &self.rates);
+        let url = &|node: &Node| Some(url(node));
         html! {
             div.wide.sheet tabindex="0" role="region" aria-label=(title) {
                 (Svg { map, title, url, lane_url: &lane_url, notes, rates }.markup())
@@ -264,9 +260,6 @@ impl Traffic {
     fn row(&self, map: &Map, slice: &Node) -> Markup {
         let note = self.notes.get(&slice.id);
         let writes = map.after(&slice.id);
-        let mut after: Vec<_> = writes.iter().flat_map(|event| map.after(&event.id)).collect();
-        after.sort_by_key(|node| &node.id);
-        after.dedup();
         html! {
             tr {
                 th scope="row" { (link(slice)) }
@@ -279,7 +272,7 @@ impl Traffic {
                     }
                 }
                 td { div.chips { @for event in writes { (link(event)) } } }
-                td { div.chips { @for node in after { (link(node)) } } }
+                td { div.chips { @for node in map.followers(&slice.id) { (link(node)) } } }
             }
         }
     }
@@ -319,5 +312,76 @@ fn crossing(map: &Map) -> Markup {
 
 /// A link to a node on the map.
 fn link(node: &Node) -> Markup {
-    node::link(node, &node_url(node).unwrap_or_default())
+    node::link(node, &node_url(node))
+}
+
+#[cfg(test)]
+mod tests {
+    use ringfence_cli::verdict::StackFault;
+    use ringfence_template::map::Edge;
+
+    use super::*;
+
+    /// A slice writes an event, which a view of another context shows.
+    fn map() -> Map {
+        let node = |context: &str, kind: NodeKind, name: &str| Node {
+            id: format!("{context}/{name}"),
+            kind,
+            what: kind.class().to_owned(),
+            context: context.to_owned(),
+            name: name.to_owned(),
+            about: String::new(),
+            reads: Vec::new(),
+        };
+        let edge = |from: &str, to: &str, does| Edge { from: from.into(), to: to.into(), does };
+        Map {
+            contexts: ["a", "b"].map(str::to_owned).into(),
+            nodes: vec![
+                node("a", NodeKind::Command, "lend"),
+                node("a", NodeKind::Event, "Lent"),
+                node("b", NodeKind::View, "loans"),
+            ],
+            edges: vec![
+                edge("a/lend", "a/Lent", EdgeKind::Writes),
+                edge("a/Lent", "a/lend", EdgeKind::Reads),
+                edge("a/Lent", "b/loans", EdgeKind::Shows),
+            ],
+        }
+    }
+
+    #[test]
+    fn events_count_on_each_line_that_they_take_and_faults_are_at_their_node_and_context() {
+        let (mut traffic, map) = (Traffic::default(), map());
+        traffic.event(&map, "lend", "Lent", 2);
+        traffic.event(&map, "lend", "Lost", 9);
+        traffic.event(&map, "lend", "Lent", 1);
+        let lines = traffic.rates.iter().map(|((from, to), count)| (&**from, &**to, *count));
+        let expected = [("a", "b", 3), ("a/Lent", "b/loans", 3), ("a/lend", "a/Lent", 3)];
+        assert!(lines.eq(expected), "{:?}", traffic.rates);
+        for (what, name, at) in [
+            (What::View, "loans", &["b", "b/loans"][..]),
+            (What::Slice, "lend", &["a", "a/lend"]),
+            (What::DeadLetters, "lend", &["a", "a/lend"]),
+            (What::Lane, "lend", &["a", "a/lend"]),
+            (What::View, "lend", &[]),
+            (What::Slice, "loans", &[]),
+            (What::DeadLetters, "Lent", &[]),
+            (What::Source, "lend", &[]),
+        ] {
+            let fault = StackFault {
+                what,
+                name: name.to_owned(),
+                count: 1,
+                since_ms: None,
+                text: String::new(),
+                url: String::new(),
+                step: "",
+            };
+            let verdict = StackVerdict { findings: vec![fault], ..StackVerdict::default() };
+            let mut traffic = Traffic::default();
+            traffic.findings(&map, &verdict);
+            let wrong = traffic.notes.iter().filter(|(_, note)| note.is_wrong);
+            assert!(wrong.map(|(id, _)| id).eq(at), "{what:?} {name}: {:?}", traffic.notes);
+        }
+    }
 }

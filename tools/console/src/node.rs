@@ -1,33 +1,30 @@
 //! Links to the parts of a stack.
 
 use maud::Markup;
-use ringfence_stack::SliceInfo;
+use ringfence_stack::{ContextInfo, SliceInfo};
 use ringfence_template::map::{Node, NodeKind};
 
 use crate::frame::{Kind, chip, slice_url};
 
 /// The address of a node: a slice leads to its own map.
-pub(crate) fn node_url(node: &Node) -> Option<String> {
-    Some(match node.kind {
+pub(crate) fn node_url(node: &Node) -> String {
+    match node.kind {
         NodeKind::Context => format!("/map/{}", node.name),
         NodeKind::Event => format!("/types/{}", node.name),
         NodeKind::View => format!("/views/{}", node.name),
         NodeKind::Reaction if node.is_reactor() => "/lanes".to_owned(),
         NodeKind::Command | NodeKind::Reaction => format!("/map/{}", node.id),
-    })
-}
-
-/// The page of a node: a slice has one of its own, beside its map.
-pub(crate) fn page_url(node: &Node) -> Option<String> {
-    match node.kind {
-        NodeKind::Command | NodeKind::Reaction if !node.is_reactor() => Some(slice_url(&node.id)),
-        _ => node_url(node),
     }
 }
 
-/// The kind of a slice: a command if callers may give it, as on the map.
-pub(crate) fn slice_kind(slice: &SliceInfo) -> Kind {
-    if slice.scopes.is_some() { Kind::Command } else { Kind::Reaction }
+/// The page of a node: a slice has one of its own, beside its map.
+pub(crate) fn page_url(node: &Node) -> String {
+    if node.is_slice() { slice_url(&node.id) } else { node_url(node) }
+}
+
+/// A link with the name of a node, to its page.
+pub(crate) fn page_link(node: &Node) -> Markup {
+    link(node, &page_url(node))
 }
 
 /// A link with the name of a node.
@@ -39,4 +36,11 @@ pub(crate) fn link(node: &Node, url: &str) -> Markup {
         NodeKind::Reaction => Kind::Reaction,
     };
     chip(kind, &node.name, url)
+}
+
+/// The kind of a slice, as on the map.
+pub(crate) fn slice_kind(context: &ContextInfo, slice: &SliceInfo) -> Kind {
+    let has_deadline = || context.dues.iter().any(|due| due.name == slice.name);
+    let is_reaction = slice.scopes.is_none() && (!slice.reacts_to.is_empty() || has_deadline());
+    if is_reaction { Kind::Reaction } else { Kind::Command }
 }

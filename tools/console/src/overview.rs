@@ -14,6 +14,7 @@ use crate::axis::duration;
 use crate::commands::{TIME, TIMES, link, times};
 use crate::curve::{Span, figure, number, spark};
 use crate::frame::{self, Cost, Problem, ago, given, url};
+use crate::last_look::LastLook;
 use crate::series::{LastFlow, Parts, Series};
 use crate::site::Site;
 use crate::verdict;
@@ -66,11 +67,10 @@ async fn series(site: &Site, within: &'static str) -> anyhow::Result<Option<Arc<
     let time = since(within).map_err(anyhow::Error::msg)?;
     let length = u64::try_from(time.as_millis())?;
     let mut kept = site.series.lock().await;
-    let now_ms = Clock::system().now_ms();
-    let kept_now = kept.get(within).filter(|(end, _)| now_ms.abs_diff(*end) < kept_ms(length));
-    if let Some((_, series)) = kept_now {
-        return Ok(Some(series.clone()));
+    if let Some(series) = kept.get(within).and_then(|look| look.within(kept_ms(length))) {
+        return Ok(Some(series));
     }
+    let now_ms = Clock::system().now_ms();
     let since_ms = now_ms.saturating_sub(length);
     let deployed = async {
         let Some(stack) = &site.stack else { return Ok(Vec::new()) };
@@ -81,7 +81,7 @@ async fn series(site: &Site, within: &'static str) -> anyhow::Result<Option<Arc<
     let slices = site.lists.stack.slices();
     let contexts = slices.map(|(context, slice)| (slice.name, context.name)).collect();
     let series = Arc::new(Series::of(&contexts, &lines?, deployed, (since_ms, now_ms)));
-    kept.insert(within, (Clock::system().now_ms(), series.clone()));
+    kept.insert(within, LastLook::new(series.clone()));
     Ok(Some(series))
 }
 

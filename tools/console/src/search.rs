@@ -14,7 +14,7 @@ use ringfence_template::map::{Map, Node};
 use crate::events::event_url;
 use crate::flow::url_of_id;
 use crate::frame::{self, Problem, boundary_url, given, url};
-use crate::node::{link, page_url};
+use crate::node::{page_link, page_url};
 use crate::site::Site;
 
 /// A longer text is no id.
@@ -80,7 +80,6 @@ pub(crate) async fn page(
     if let [answer] = exact(&answers).collect::<Vec<_>>()[..] {
         return Ok(Redirect::to(&answer.url).into_response());
     }
-    answers.sort_by_key(|answer| !answer.is_exact);
     let further = url("/search", [("q", text), ("further", "true")]);
     let main = html! {
         @if text.is_empty() {
@@ -126,8 +125,8 @@ fn named(stack: &Stack, text: &str) -> Vec<Answer> {
         if !is_exact && !node.id.to_lowercase().contains(&part) {
             return None;
         }
-        let (url, what) = (page_url(node)?, format!("{} of {}", node.what, node.context));
-        Some(Answer { link: link(node, &url), what, url, is_exact })
+        let what = format!("{} of {}", node.what, node.context);
+        Some(Answer { link: page_link(node), what, url: page_url(node), is_exact })
     };
     Map::of(stack).nodes.iter().filter_map(answer).collect()
 }

@@ -19,6 +19,7 @@ use ringfence_reactors::ReactorTable;
 use ringfence_views::{DueReader, Projector, ViewReader};
 
 use crate::job::Jobs;
+use crate::last_look::LastLook;
 use crate::own::ConsolePage;
 use crate::series::Series;
 use ringfence_cli::Lists;
@@ -112,10 +113,10 @@ pub(crate) struct Site {
     token: Option<String>,
     /// Jobs that pages have started.
     pub(crate) jobs: Jobs,
-    /// The last verdict, and when its look ended.
-    pub(crate) verdict: Mutex<Option<(u64, Arc<StackVerdict>)>>,
-    /// What commands did, for each time of the overview, and when its look ended.
-    pub(crate) series: Mutex<BTreeMap<&'static str, (u64, Arc<Series>)>>,
+    /// The last verdict.
+    pub(crate) verdict: Mutex<Option<LastLook<StackVerdict>>>,
+    /// What commands did, for each time of the overview.
+    pub(crate) series: Mutex<BTreeMap<&'static str, LastLook<Series>>>,
     /// Whether pages may change the stack. If not, the guard refuses such requests, and no page offers them.
     pub(crate) may_write: bool,
     /// The content of the page `/trouble`, if there is one.

@@ -10,14 +10,16 @@ use ringfence_aws::Clock;
 use ringfence_core::{Lane, visible};
 use ringfence_log::Dependence;
 use ringfence_stack::{ContextInfo, SliceInfo, Stack};
+use ringfence_template::map::Map;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::command;
 use crate::explanation;
 use crate::frame::{self, Kind, Path, Problem, chip, encoded, given, slice_url};
-use crate::node::slice_kind;
+use crate::node::{page_link, slice_kind};
 use crate::site::Site;
+use crate::types::type_url;
 use ringfence_cli::api::{Answer, IDEMPOTENCY_KEY};
 use ringfence_cli::commands::CommandLine;
 use ringfence_cli::explain::{Explanation, Issuers, OfSlice, counted};
@@ -40,6 +42,7 @@ type Parameters = Vec<(String, String)>;
 /// The page of all slices: a table for each context, with what goes before and after each slice.
 pub(crate) async fn all(State(site): State<Arc<Site>>) -> Markup {
     let stack = &site.lists.stack;
+    let map = Map::of(stack);
     let main = html! {
         @if stack.contexts.is_empty() { p { "The stack has no context yet." } }
         @for context in stack.contexts.iter().filter(|context| !context.slices.is_empty()) {
@@ -53,7 +56,7 @@ pub(crate) async fn all(State(site): State<Arc<Site>>) -> Markup {
                             }
                         }
                     }
-                    tbody { @for slice in &context.slices { (in_table(stack, context, slice)) } }
+                    tbody { @for slice in &context.slices { (in_table(&map, context, slice)) } }
                 }
             }
         }
@@ -61,18 +64,18 @@ pub(crate) async fn all(State(site): State<Arc<Site>>) -> Markup {
     frame::page(&site, "/slices", "Slices", None, &main)
 }
 
-fn in_table(stack: &Stack, context: &ContextInfo, slice: &SliceInfo) -> Markup {
-    let url = slice_url(&format!("{}/{}", context.name, slice.name));
+fn in_table(map: &Map, context: &ContextInfo, slice: &SliceInfo) -> Markup {
+    let name = format!("{}/{}", context.name, slice.name);
     html! {
         tr {
             th scope="row" {
-                (chip(slice_kind(slice), slice.name, &url))
+                (chip(slice_kind(context, slice), slice.name, &slice_url(&name)))
                 @if !slice.about.is_empty() { p.note { (slice.about) } }
             }
             td { (givers(context, slice)) }
             td { @for shape in (slice.depends_on)().keys() { p { (shape) } } }
             td { ul.chips { @for name in &slice.writes { li { (of_type(name)) } } } }
-            td { (followers(stack, slice)) }
+            td { (followers(map, &name)) }
         }
     }
 }
@@ -82,7 +85,7 @@ fn has_deadline(context: &ContextInfo, slice: &SliceInfo) -> bool {
 }
 
 fn of_type(name: &str) -> Markup {
-    chip(Kind::Event, name, &format!("/types/{}", encoded(name)))
+    chip(Kind::Event, name, &type_url(name))
 }
 
 /// Who gives the commands of a slice: callers, events or the time.
@@ -99,24 +102,9 @@ fn givers(context: &ContextInfo, slice: &SliceInfo) -> Markup {
     }
 }
 
-/// The views, reactors and slices that read or handle what a slice writes.
-fn followers(stack: &Stack, slice: &SliceInfo) -> Markup {
-    let is_written = |name: &str| slice.writes.iter().any(|written| written == name);
-    let views = stack.views().into_iter().filter(|view| view.types.iter().any(|it| is_written(it)));
-    let reactors = stack.reactors().filter(|(_, it)| it.reads.iter().any(|name| is_written(name)));
-    let slices = stack
-        .slices()
-        .filter(|(_, it)| it.reacts_to.iter().any(|cause| is_written(cause.event_type)));
-    html! {
-        ul.chips {
-            @for view in views { li { (chip(Kind::View, view.name, &format!("/views/{}", encoded(view.name)))) } }
-            @for (_, reactor) in reactors { li { (chip(Kind::Reaction, reactor.name, "/lanes")) } }
-            @for (context, slice) in slices {
-                @let name = format!("{}/{}", context.name, slice.name);
-                li { (chip(slice_kind(slice), slice.name, &slice_url(&name))) }
-            }
-        }
-    }
+/// The views, reactors and slices to which the events of a slice lead.
+fn followers(map: &Map, slice: &str) -> Markup {
+    html! { ul.chips { @for node in map.followers(slice) { li { (page_link(node)) } } } }
 }
 
 /// The part of a slice's page below its form.
@@ -288,7 +276,7 @@ impl<'a> Of<'a> {
     /// What goes before and after the slice, in boxes from left to right.
     fn picture(&self, stack: &Stack) -> Markup {
         let SliceInfo { name, about, writes, scopes, .. } = self.slice;
-        let kind = slice_kind(self.slice);
+        let kind = slice_kind(self.context, self.slice);
         html! {
             @if !about.is_empty() { p { (about) } }
             div.picture role="group" aria-label="What goes before and after the slice" {
@@ -312,7 +300,7 @@ impl<'a> Of<'a> {
                     }
                 }
                 div { h2 { "Writes" } ul.chips { @for name in writes { li { (of_type(name)) } } } }
-                div { h2 { "Followed by" } (followers(stack, self.slice)) }
+                div { h2 { "Followed by" } (followers(&Map::of(stack), &self.of.name)) }
             }
         }
     }

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::events::{context, event_url, one_line};
 use crate::frame::{self, Kind, Path, Problem, ago, chip, encoded, url};
-use crate::node::{self, page_url};
+use crate::node::page_link;
 use crate::site::Site;
 
 /// The newest events of a type are looked for among so many events of the index.
@@ -53,7 +53,7 @@ impl<'a> OnMap<'a> {
             id if edge.to == *id => Some(&edge.from),
             _ => None,
         });
-        ends.filter_map(|id| self.map.get(id)).map(link).collect()
+        ends.filter_map(|id| self.map.get(id)).map(page_link).collect()
     }
 
     /// The decisions that read it, each with the boundaries in which it does.
@@ -63,14 +63,10 @@ impl<'a> OnMap<'a> {
         let decider = |node: &Node| {
             let reads = node.reads.iter().filter(|it| it.events.contains(&self.id));
             let shapes: Vec<_> = reads.map(|it| &*it.shape).collect();
-            html! { span { (link(node)) " by " code { (shapes.join(", ")) } } }
+            html! { span { (page_link(node)) " by " code { (shapes.join(", ")) } } }
         };
         edges.filter_map(|edge| self.map.get(&edge.to)).map(decider).collect()
     }
-}
-
-fn link(node: &Node) -> Markup {
-    node::link(node, &page_url(node).unwrap_or_default())
 }
 
 fn chips(chips: &[Markup], none: &str) -> Markup {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use maud::{Markup, html};
-use ringfence_aws::Clock;
 use ringfence_cli::verdict::{StackVerdict, VerdictSources};
 
 use crate::frame::shown;
+use crate::last_look::LastLook;
 use crate::site::Site;
 
 /// A verdict is shown for this time after the end of its look, in milliseconds. It is shorter than the 15 seconds after
@@ -18,9 +18,8 @@ pub(crate) const KEPT_MS: u64 = 14_000;
 pub(crate) async fn find(site: &Site) -> (Arc<StackVerdict>, bool) {
     // Requests that come meanwhile wait for the same look.
     let mut kept = site.verdict.lock().await;
-    let now_ms = Clock::system().now_ms();
-    if let Some((_, verdict)) = kept.as_ref().filter(|(end, _)| now_ms.abs_diff(*end) < KEPT_MS) {
-        return (verdict.clone(), false);
+    if let Some(verdict) = kept.as_ref().and_then(|look| look.within(KEPT_MS)) {
+        return (verdict, false);
     }
     let index = site.index();
     let sources = VerdictSources {
@@ -31,7 +30,7 @@ pub(crate) async fn find(site: &Site) -> (Arc<StackVerdict>, bool) {
         flags: &site.flags,
     };
     let verdict = Arc::new(StackVerdict::find(&sources).await);
-    *kept = Some((Clock::system().now_ms(), verdict.clone()));
+    *kept = Some(LastLook::new(verdict.clone()));
     (verdict, true)
 }
 

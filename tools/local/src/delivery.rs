@@ -83,10 +83,6 @@ impl<I: Invoke> Delivery<I> {
             return self.notices.trouble(&Lost { event: event["id"].to_string() });
         };
         let sent = if error.is_function_failure() {
-            let response = match error {
-                InvokeError::Function { error, .. } => error.clone(),
-                error => json!({ "errorMessage": error.to_string() }),
-            };
             let record = json!({
                 "version": "1.0",
                 "timestamp": clock::now().to_rfc3339_opts(SecondsFormat::Millis, true),
@@ -96,7 +92,7 @@ impl<I: Invoke> Delivery<I> {
                     "approximateInvokeCount": count,
                 },
                 "requestPayload": event,
-                "responsePayload": response,
+                "responsePayload": error.document(),
             });
             self.destinations.send(arn, &record, event)
         } else {

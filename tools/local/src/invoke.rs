@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The most bytes of a synchronous invocation's payload, as for Lambda: 6 MB.
 pub const PAYLOAD_BYTES_MAX: usize = 6 * 1024 * 1024;
@@ -45,6 +45,14 @@ impl InvokeError {
     #[must_use]
     pub fn is_function_failure(&self) -> bool {
         matches!(self, Self::Function { .. } | Self::TimedOut { .. })
+    }
+
+    /// The error as Lambda writes it into the record of a failed invocation.
+    pub(crate) fn document(&self) -> Value {
+        match self {
+            Self::Function { error, .. } => error.clone(),
+            _ => json!({ "errorMessage": self.to_string() }),
+        }
     }
 }
 

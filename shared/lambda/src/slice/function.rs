@@ -308,6 +308,10 @@ fn answered(
                     &handled.outcome;
                 line.wrote(events);
             }
+            // Only the code: the whole rejection may have personal data.
+            if let Outcome::Rejected { rejected, .. } = &handled.outcome {
+                line.cause = rejected.rejection["code"].as_str().map(logged);
+            }
             let answer = answer::of_handled(handled);
             line.outcome = answer.as_ref().map_or_else(|problem| problem.kind, |_| "accepted");
             answer

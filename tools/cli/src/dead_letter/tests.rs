@@ -76,7 +76,7 @@ fn events_are_repeated_as_they_were_with_their_history() {
         "responsePayload": { "errorMessage": "no table" },
         "requestPayload": event(),
     });
-    check(&failed, Some("RetriesExhausted: no table"), &repeat);
+    check(&failed, Some("no table"), &repeat);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Dead letters, failed batches, and the queue of commands.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use aws_config::SdkConfig;
 use aws_sdk_sqs::types::QueueAttributeName as Attribute;
 use futures::future::join_all;
@@ -12,7 +13,7 @@ use ringfence_core::rfc3339;
 use super::finding::{QUEUED_LATE_MS, StackFault, StackVerdict, What, counted};
 use super::sources::{VerdictFlags, VerdictSources};
 use crate::dead_letter::To;
-use crate::kept::{DeadLetterBox, Receive};
+use crate::kept::{DeadLetterBox, Kept, Receive};
 use crate::service::{CLOUDWATCH, FORM, Service, encoded, texts};
 use crate::stack::Named;
 use crate::work::{Fate, Tried, look};
@@ -124,11 +125,8 @@ impl Group {
 
 async fn of_queue(sources: &VerdictSources<'_>, queue: &Named) -> Result<Found> {
     let store = DeadLetterBox::queue(sources.config, &queue.at, Receive::Look);
-    let (first, in_queue) = tokio::join!(
-        first(store),
-        count(sources, &queue.at, Attribute::ApproximateNumberOfMessages)
-    );
-    Ok(Found { first: first?, in_queue })
+    let (first, counts) = tokio::join!(first(store), counts(sources, &queue.at));
+    Ok(Found { first: first?, in_queue: counts.ok().map(|[visible, _]| visible) })
 }
 
 async fn of_bucket(sources: &VerdictSources<'_>, bucket: &Named) -> Result<Found> {
@@ -145,14 +143,16 @@ async fn first(mut store: DeadLetterBox) -> Result<Vec<(Tried, Option<u64>)>> {
             break;
         }
         for kept in some {
-            if kept.body.is_none() {
-                kept.dead_letter?;
-            } else {
-                found.push((look(kept.dead_letter, kept.name), kept.at_ms));
-            }
+            found.push(looked(kept)?);
         }
     }
     Ok(found)
+}
+
+/// It fails if the dead letter can't be read now.
+fn looked(Kept { name, body, dead_letter, at_ms, .. }: Kept) -> Result<(Tried, Option<u64>)> {
+    let dead_letter = if body.is_none() { Ok(dead_letter?) } else { dead_letter };
+    Ok((look(dead_letter, name), at_ms))
 }
 
 /// How many commands wait in the queue, and whether the first one waits for too long.
@@ -163,17 +163,17 @@ async fn of_commands(
     verdict: &mut StackVerdict,
 ) {
     let Some(url) = queue else { return };
-    let (visible, hidden) = tokio::join!(
-        count(sources, url, Attribute::ApproximateNumberOfMessages),
-        count(sources, url, Attribute::ApproximateNumberOfMessagesNotVisible)
-    );
-    verdict.counts.queued = visible;
+    let [visible, hidden] = match counts(sources, url).await {
+        Ok(counts) => counts,
+        Err(error) => return verdict.unreadable("queue of commands", "/commands", &error),
+    };
+    verdict.counts.queued = Some(visible);
     // The age is asked for only if there is something that can wait.
-    if visible.unwrap_or_default() + hidden.unwrap_or_default() == 0 {
+    if visible + hidden == 0 {
         return;
     }
     match oldest_ms(sources.config, url, now_ms).await {
-        Ok(age_ms) => verdict.findings.extend(waits(age_ms, visible.unwrap_or_default(), now_ms)),
+        Ok(age_ms) => verdict.findings.extend(waits(age_ms, visible, now_ms)),
         Err(_) => verdict.unknown.push(UNAGED),
     }
 }
@@ -214,20 +214,38 @@ async fn oldest_ms(config: &SdkConfig, url: &str, now_ms: u64) -> Result<Option<
 fn newest_ms(answer: &str) -> Result<Option<u64>> {
     let times = texts(answer, "Timestamp")?;
     let newest = times.into_iter().zip(texts(answer, "Maximum")?).max();
-    newest.map(|(_, seconds)| Ok((seconds.parse::<f64>()? * 1_000.0) as u64)).transpose()
+    let Some((_, seconds)) = newest else { return Ok(None) };
+    let age = Duration::try_from_secs_f64(seconds.parse()?)?;
+    Ok(Some(u64::try_from(age.as_millis())?))
 }
 
-/// About how many messages a queue has of a kind.
-async fn count(sources: &VerdictSources<'_>, url: &str, kind: Attribute) -> Option<u64> {
-    let client = aws_sdk_sqs::Client::new(sources.config);
-    let asked = client.get_queue_attributes().queue_url(url).attribute_names(kind.clone());
-    asked.send().await.ok()?.attributes?.get(&kind)?.parse().ok()
+/// About how many messages of a queue are visible, and how many are hidden.
+async fn counts(sources: &VerdictSources<'_>, url: &str) -> Result<[u64; 2]> {
+    let kinds =
+        [Attribute::ApproximateNumberOfMessages, Attribute::ApproximateNumberOfMessagesNotVisible];
+    let asked = aws_sdk_sqs::Client::new(sources.config).get_queue_attributes().queue_url(url);
+    let asked = asked.set_attribute_names(Some(kinds.to_vec())).send().await?;
+    let found = asked.attributes.unwrap_or_default();
+    let count = |kind| found.get(&kind)?.parse().ok();
+    let [visible, hidden] = kinds.map(count);
+    visible.zip(hidden).map(|(visible, hidden)| [visible, hidden]).context("SQS names no counts")
 }
 
 #[cfg(test)]
 mod tests {
+    use anyhow::anyhow;
+
     use super::*;
     use crate::dead_letter::{History, Whose};
+
+    #[test]
+    fn a_dead_letter_that_is_wrong_is_found_and_one_that_can_t_be_read_now_is_an_error() {
+        for (body, is_found) in [(Some("hello".to_owned()), true), (None, false)] {
+            let (name, handle, dead_letter) = ("a".to_owned(), String::new(), Err(anyhow!("no")));
+            let kept = Kept { name, handle, body, dead_letter, at_ms: None };
+            assert_eq!(looked(kept).is_ok(), is_found);
+        }
+    }
 
     #[test]
     fn a_count_is_of_the_whole_queue_or_says_that_there_may_be_more() {
@@ -239,7 +257,8 @@ mod tests {
                 kept: None,
                 fate: Fate::Left,
             };
-            let first = (0..LOOK_MAX).map(|number| (tried(number), Some(7))).collect();
+            let at = |number| Some(7 + number as u64);
+            let first = (0..LOOK_MAX).map(|number| (tried(number), at(number))).collect();
             let mut groups = BTreeMap::new();
             note(&mut groups, "q", Found { first, in_queue });
             let (name, group) = groups.pop_first().expect("a group");
@@ -250,5 +269,23 @@ mod tests {
         assert_eq!(text(Some(5_000), ["a", "a"]), "5000 dead letters of a");
         assert_eq!(text(Some(5_000), ["a", "b"]), "5 or more dead letters of a");
         assert_eq!(text(None, ["a", "a"]), "10 or more dead letters of a");
+    }
+
+    #[test]
+    fn a_command_waits_too_long_after_ten_minutes_by_the_newest_value_of_the_metric() {
+        let point = |minute: u64, seconds: f64| {
+            let time = format!("<Timestamp>2026-01-01T00:{minute:02}:00Z</Timestamp>");
+            format!("<member><Maximum>{seconds}</Maximum>{time}</member>")
+        };
+        let newest = |points: &[(u64, f64)]| {
+            let points: String = points.iter().map(|(at, value)| point(*at, *value)).collect();
+            newest_ms(&format!("<All xmlns='a'>{points}</All>")).expect("numbers")
+        };
+        assert_eq!(newest(&[]), None);
+        assert_eq!(newest(&[(1, 700.0), (3, 601.5), (2, 900.0)]), Some(601_500));
+        let text = |age_ms| waits(age_ms, 0, QUEUED_LATE_MS * 2).map(|fault| fault.text);
+        assert_eq!([None, Some(QUEUED_LATE_MS)].map(text), [None, None]);
+        let waited = "The first command in the queue has waited for 10 minutes";
+        assert_eq!(text(Some(QUEUED_LATE_MS + 1)).as_deref(), Some(waited));
     }
 }

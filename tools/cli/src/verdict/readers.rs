@@ -7,7 +7,7 @@ use futures::future::try_join_all;
 use ringfence_feed::{Checkpoint, Index};
 use ringfence_reactors::ReactorTable;
 use ringfence_stack::Stack;
-use ringfence_views::{DUE_LATE_MS, DueReader, DueStanding, ViewReader, ViewStanding};
+use ringfence_views::{DueReader, DueStanding, ViewReader, ViewStanding};
 
 use super::finding::{READER_LATE_MS, StackFault, StackVerdict, What, counted};
 use super::sources::VerdictSources;
@@ -185,24 +185,44 @@ async fn of_deadlines(
     let standing = try_join_all(dues.iter().map(|due| reader.standing(due, now_ms))).await?;
     let mut due_now = 0;
     for (due, standing) in dues.iter().zip(standing) {
-        let DueStanding { rows, earliest_ms, notes, .. } = standing;
-        due_now += rows as u64;
-        let Some(since_ms) = earliest_ms.filter(|at| now_ms.saturating_sub(*at) > DUE_LATE_MS)
-        else {
-            continue;
-        };
-        let why = notes.first().map(|(_, note)| format!(": {}", note.why)).unwrap_or_default();
-        verdict.findings.push(StackFault {
-            what: What::Deadline,
-            name: due.name.to_owned(),
-            count: rows as u64,
-            since_ms: Some(since_ms),
-            text: format!("Deadlines of {} are late{why}", due.name),
-            url: "/deadlines".to_owned(),
-            step: "Mend the cause, then run `ringfence due`",
-        });
+        due_now += standing.rows as u64;
+        verdict.findings.extend(late(due.name, &standing, now_ms));
     }
     verdict.counts.deadlines = Some(dues.len() as u64);
     verdict.counts.due = Some(due_now);
     Ok(())
+}
+
+fn late(name: &str, standing: &DueStanding, now_ms: u64) -> Option<StackFault> {
+    let since_ms = standing.late_since(now_ms)?;
+    let note = standing.notes.first();
+    let why = note.map(|(_, note)| format!(": {}", note.why)).unwrap_or_default();
+    Some(StackFault {
+        what: What::Deadline,
+        name: name.to_owned(),
+        count: standing.rows as u64,
+        since_ms: Some(since_ms),
+        text: format!("Deadlines of {name} are late{why}"),
+        url: "/deadlines".to_owned(),
+        step: "Mend the cause, then run `ringfence due`",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use ringfence_views::{DUE_LATE_MS, DueNote};
+
+    use super::*;
+
+    #[test]
+    fn deadlines_are_late_after_the_time_of_the_alarm_and_the_fault_says_why() {
+        let (cause, why) = ("e/1".to_owned(), "no stock".to_owned());
+        let note = DueNote { cause, tries: 7, next_ms: 0, why };
+        let notes = vec![("a".to_owned(), note)];
+        let standing = DueStanding { rows: 2, is_more: false, earliest_ms: Some(1_000), notes };
+        let found = |now_ms| late("release", &standing, now_ms).map(|it| (it.count, it.text));
+        let text = "Deadlines of release are late: no stock".to_owned();
+        assert_eq!(found(1_000 + DUE_LATE_MS), None);
+        assert_eq!(found(1_001 + DUE_LATE_MS), Some((2, text)));
+    }
 }

@@ -3,12 +3,17 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::post;
 use ringfence_aws::Clock;
 use ringfence_core::rfc3339;
+use ringfence_local::queues::MessageOrder;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use crate::console::{Console, link};
-use crate::world::{BUCKET, EVENTS, INDEX, QUEUE, World};
+use crate::world::{BUCKET, COMMANDS, EVENTS, INDEX, QUEUE, World};
 
 const REDRIVE: &str = "/dead-letters/queues/Automations/redrive";
 const DELETE: &str = "/dead-letters/queues/Automations/delete";
@@ -42,6 +47,24 @@ async fn with_dead_letters(orders: &[&str]) -> World {
     world
 }
 
+/// Where a command is in its queue.
+fn in_group() -> MessageOrder {
+    MessageOrder { group: Some("roomId:r1".to_owned()), deduplication: Some("c-1".to_owned()) }
+}
+
+/// A CloudFormation that tells the outputs of a stack, and refuses its events.
+async fn refuses_events() -> String {
+    let output = "<O><OutputKey>EventTableName</OutputKey><OutputValue>events</OutputValue></O>";
+    let answer = post(async move |form: String| match form.contains("DescribeStacks&") {
+        true => (StatusCode::OK, output),
+        false => (StatusCode::FORBIDDEN, "<E><Message>you may not look</Message></E>"),
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, Router::new().route("/", answer)).await });
+    url
+}
+
 /// The line of a command so long ago.
 fn line(ago_ms: u64, outcome: &str, conflicts: &[&str]) -> String {
     let line = json!({
@@ -51,6 +74,15 @@ fn line(ago_ms: u64, outcome: &str, conflicts: &[&str]) -> String {
         "by": (outcome == "rejected").then_some("pack-parcel"), "events": { "ParcelPacked": 2 },
     });
     format!("{line}\n")
+}
+
+/// The dead letter of an automation.
+fn failed(function: &str) -> Value {
+    let detail = json!({ "id": "productId:p1/1", "data": {} });
+    let event = json!({ "source": "catalog", "detail-type": "ProductAdded", "detail": detail });
+    let arn = format!("arn:aws:lambda:eu-west-1:1:function:{function}:$LATEST");
+    let context = json!({ "functionArn": arn, "condition": "RetriesExhausted" });
+    json!({ "requestContext": context, "requestPayload": event })
 }
 
 /// The names of the dead letters in the queue.
@@ -85,36 +117,104 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     assert_eq!(cost.split_once(" read units").unwrap().0, "5.5", "{well}");
 
     world.queues.send(QUEUE, "<b>a dead letter".to_owned()).unwrap();
-    fs::write(folder.path().join("pack-parcel.log"), line(1_000, "internal", &[])).unwrap();
+    world.queues.send(QUEUE, failed("shop-PackParcel-1").to_string()).unwrap();
+    // The first failure is too old for a fault, and the last command is not.
+    let met = line(900, "accepted", &["sealId:s1"]).repeat(20);
+    let lines = [line(1_800_000, "internal", &[]), line(1_000, "internal", &[]), met].concat();
+    fs::write(folder.path().join("pack-parcel.log"), lines).unwrap();
+    let at = rfc3339(Clock::system().now_ms());
+    let why = "a table is away. ".repeat(40);
+    let stopped = json!({ "timestamp": at, "failed_function": "index-events", "cause": why });
+    fs::write(folder.path().join("index-events.log"), stopped.to_string()).unwrap();
+    world.queues.put(COMMANDS, "{}".to_owned(), [].into(), in_group()).unwrap();
     let wrong = console(&world, &logs).await;
     let page = wrong.page("/").await;
     let shown = banner(&page);
     for part in [
-        "2 things are not well</h2>",
+        "5 things are not well</h2>",
         "Needs a person: </strong>1 dead letter of Automations: the message is not JSON",
+        "Needs a person: </strong>1 dead letter of pack-parcel: RetriesExhausted",
         "href=\"/dead-letters\">Delete with a reason</a>",
         "1 command of pack-parcel failed: internal, since <time",
         "href=\"/commands\">Look at the commands</a>",
+        "20 of 21 commands of pack-parcel met conflicts, since <time",
+        "1 run of index-events failed: a table is away. ",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
+    assert!(!shown.contains(&why) && !shown.contains("Not known"), "{shown}");
+    assert!(page.contains("/commands\">Commands queued</a><strong>1</strong>"), "{page}");
     let dot = wrong.page("/verdict").await;
     assert_eq!(
         dot,
-        "<span class=\"dot wrong\" aria-hidden=\"true\"></span><span>2 things are not well</span>"
+        "<span class=\"dot wrong\" aria-hidden=\"true\"></span><span>5 things are not well</span>"
     );
+    for tile in [
+        "tile wrong\"><a href=\"/commands\">Commands</a><strong>22<",
+        "tile\"><a href=\"/views\">Views</a><strong>2<",
+        "tile\"><a href=\"/lanes\">Reactors</a><strong>1<",
+        "tile wrong\"><a href=\"/dead-letters\">Dead letters</a><strong>2<",
+    ] {
+        assert!(page.contains(tile), "{tile}: {page}");
+    }
+    let map = wrong.page("/map").await;
+    assert_eq!(map.matches("class=\"node command wrong\"").count(), 1, "{map}");
+    assert!(map.contains("class=\"node context wrong\""), "{map}");
+    assert_eq!(map.matches("<title>4 in the last hour</title>").count(), 1, "of both: {map}");
     assert!(wrong.page("/events").await.contains("data-verdict=\"/verdict\">Is all well?</a>"));
     let again = wrong.page("/").await;
     assert!(!again.contains("to DynamoDB"), "the verdict is kept for a while: {again}");
 
     let (code, status) = world.json(&["status", logs[0], logs[1]]);
     assert_eq!(code, 1);
-    let found = &status["findings"][0];
-    assert_eq!((&found["what"], &found["name"]), (&json!("slice"), &json!("pack-parcel")));
+    let found = status["findings"].as_array().unwrap().iter();
+    let found: Vec<_> = found.map(|it| (it["what"].as_str(), it["name"].as_str())).collect();
+    let functions = [("function", "index-events"), ("slice", "pack-parcel")];
+    let all = functions.into_iter().chain([("conflicts", "pack-parcel")]);
+    assert_eq!(found, all.map(|(what, name)| (Some(what), Some(name))).collect::<Vec<_>>());
+    assert_eq!(status["findings"][0]["text"], format!("1 run of index-events failed: {why}"));
+    let (_, lines) = world.run(&["status", logs[0], logs[1]]);
+    assert!(lines.starts_with("1 run of index-events failed: a table"), "{lines}");
+    assert!(
+        lines.lines().next().unwrap().contains("… (since ") && !lines.contains(&why),
+        "{lines}"
+    );
+    let counts = &status["counts"];
+    assert_eq!((&counts["views"], &counts["reactors"]), (&json!(2), &json!(1)), "{status}");
     assert_eq!(status["unknown"].as_array().unwrap().len(), 1, "no flag names a queue: {status}");
-    let (_, unread) = world.json(&["status", "--view-table", "none"]);
+    let nowhere = ["--view-table", "none", "--command-queue", "http://127.0.0.1:1/0/none"];
+    let (_, unread) = world.json(&[&["status"], &nowhere[..]].concat());
     assert_eq!(unread["counts"]["views"], json!(null), "{unread}");
     assert_eq!(unread["counts"]["reactors"], json!(null), "{unread}");
+    let names = unread["findings"].as_array().unwrap().iter().map(|it| it["name"].as_str());
+    let unreadable = ["views", "reactors", "queue of commands"];
+    assert_eq!(names.collect::<Vec<_>>(), unreadable.map(Some), "{unread}");
+}
+
+/// An event that is late for its readers is more than five minutes old.
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_are_late_with_an_old_event_that_they_have_not_read() {
+    let mut world = World::start().await;
+    world.at(600_000);
+    world.indexed_demand("p1", "o1").await;
+    let read_all = |world: &World| {
+        for view in ["catalog-products", "product-demand"] {
+            world.json(&["replay", "view", view]);
+        }
+        world.run(&["replay", "reactor", "ask-supplier", "--from", "end"]);
+    };
+    read_all(&world);
+    world.at(0);
+    world.indexed_demand("p2", "o2").await;
+    let (status, well) = world.json(&["status"]);
+    assert_eq!((status, &well["findings"]), (0, &json!([])), "they have read the old event");
+    read_all(&world);
+    world.at(600_000);
+    world.indexed_demand("p3", "o3").await;
+    let (_, late) = world.json(&["status"]);
+    let texts = late["findings"].as_array().unwrap().iter().map(|it| it["text"].as_str().unwrap());
+    let behind = ["The view catalog-products", "The view product-demand", "ask-supplier"];
+    assert!(texts.eq(behind.map(|name| format!("{name} is 1 event behind"))), "{late}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -122,6 +222,9 @@ async fn dead_letters_are_shown_with_their_causes_and_a_look_hides_them_from_nob
     let world = with_dead_letters(&["o1"]).await;
     let long = format!("<script>{}", "x".repeat(10_000));
     world.queues.send(QUEUE, long.clone()).unwrap();
+    for function in ["shop-PackParcel-1", "shop-Other-1"] {
+        world.queues.send(QUEUE, failed(function).to_string()).unwrap();
+    }
     world.buckets.put(BUCKET, "aws/a", b"{}").unwrap();
     let console = console(&world, &[]).await;
     for _ in 0..2 {
@@ -129,6 +232,8 @@ async fn dead_letters_are_shown_with_their_causes_and_a_look_hides_them_from_nob
         assert!(page.contains("&lt;i&gt;the bus&lt;/i&gt; refuses it"), "{page}");
         assert!(page.contains("<h3>the message is not JSON"), "{page}");
         assert!(page.contains("<h3>the object has no payload"), "{page}");
+        assert_eq!(page.matches("<h3>RetriesExhausted").count(), 2, "one a function: {page}");
+        assert!(page.contains("href=\"/slices/catalog/pack-parcel\""), "{page}");
         assert!(
             page.contains("A redrive sends the events of a stream record to the bus."),
             "{page}"
@@ -146,7 +251,7 @@ async fn dead_letters_are_shown_with_their_causes_and_a_look_hides_them_from_nob
     for path in [REDRIVE, DELETE] {
         assert_eq!(console.post(path, &[]).await.status(), 403);
     }
-    assert_eq!(names(&world).len(), 2);
+    assert_eq!(names(&world).len(), 4);
     for (path, status, why) in [
         (
             "/dead-letters/queues/Automations/dead-letter?name=x",
@@ -209,6 +314,8 @@ async fn one_dead_letter_is_redriven_and_then_all() {
     assert_eq!((names(&world).len(), world.on_the_bus().len()), (1, 2));
 
     let last = names(&world)[0].clone();
+    let page = console.carried_out(REDRIVE, &[("name", &last)]).await;
+    assert!(page.contains("0 done, 1 left."), "it is not hidden: {page}");
     assert!(page.contains("Delete the chosen dead letters of "), "red can end: {page}");
     let (long, many) = ("x".repeat(1_025), [("name", "x"); 11]);
     for (path, fields, error) in [
@@ -263,8 +370,10 @@ async fn a_stack_names_queues_and_buckets_and_a_queue_that_fails_hides_nothing_e
         assert!(empty.contains(place), "{page}");
     }
     let page = console(&world, &["--queue", "Other=http://127.0.0.1:1/0/other"]).await;
-    let page = page.page("/dead-letters").await;
+    let (page, overview) = (page.page("/dead-letters").await, page.page("/").await);
     assert!(page.contains("Queue Other</h2>") && page.contains("Queue Automations"), "{page}");
+    assert!(banner(&overview).contains("The dead letters of Other can't be read: "), "{overview}");
+    assert!(overview.contains("Dead letters</a><strong>?</strong>"), "{overview}");
     let nowhere = Console::start(&world, &[]).await;
     let page = nowhere.page("/dead-letters").await;
     assert!(page.contains("Name queues and buckets with --queue NAME=URL"), "{page}");
@@ -311,8 +420,9 @@ async fn commands_and_conflicts_of_a_time_are_shown() {
     }
     assert!(!overview.contains("deployed"), "the stack is not named: {overview}");
     let stack = ["--stack", "ringfence-local", "--index-table", INDEX, "--table", EVENTS];
-    let stack = Console::start(&world, &[&stack[..], &logs].concat()).await;
-    let page = stack.page("/?within=15m").await;
+    let flags = [&stack[..], &logs].concat();
+    let deployed = Console::start(&world, &flags).await;
+    let page = deployed.page("/?within=15m").await;
     for part in [
         "Z: the stack was created</title></line></svg><ul class=\"legend\">",
         "<li class=\"mark\">deployed</li>",
@@ -320,6 +430,14 @@ async fn commands_and_conflicts_of_a_time_are_shown() {
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }
+    let url = refuses_events().await;
+    let refused = Console::start_with(&world, &flags, |command| {
+        command.env("AWS_ENDPOINT_URL_CLOUDFORMATION", url);
+    });
+    let page = refused.await.page("/?within=15m").await;
+    assert!(page.contains("The deployments are not known: "), "{page}");
+    assert!(page.contains(": 403: you may not look.</p>"), "{page}");
+    assert!(page.contains("Numbers of Events by context"), "the curves are there: {page}");
     let (status, page) = console.refused("/?within=soon").await;
     assert!(status == 400 && page.contains("15m, 1h, 24h, 7d"), "{page}");
 }

@@ -59,6 +59,7 @@ async fn parked_lanes_are_shown_retried_and_skipped_and_a_reactor_is_sent_back()
     for shown in [
         "2 lanes are parked",
         "aria-label=\"Retry lane productId:desk of ask-supplier\"",
+        "<span class=\"dot wrong\" aria-hidden=\"true\"></span>is parked</span>",
         "href=\"/events/productId%3Adesk/1\">productId:desk/1</a>",
     ] {
         assert!(page.contains(shown), "{shown}: {page}");
@@ -68,6 +69,7 @@ async fn parked_lanes_are_shown_retried_and_skipped_and_a_reactor_is_sent_back()
     let asks = console.page(skip).await;
     assert!(asks.contains("Skip the event productId:desk/1</button>"), "{asks}");
     assert!(asks.contains(" and 1 read units"), "{asks}");
+    assert_eq!(console.refused(&format!("{skip}0")).await.0, 404, "the lane has no such event");
 
     let replay = ["replay", "reactor", REACTOR, "--from", "start"];
     let why = ["--why", "it is in the store"];
@@ -108,6 +110,9 @@ async fn parked_lanes_are_shown_retried_and_skipped_and_a_reactor_is_sent_back()
         assert_eq!(refused.status(), 400);
         assert!(refused.text().await.unwrap().contains("why: say in 1 to 1024 bytes"));
     }
+    let fields = [("lane", DESK), ("event", "productId:desk/1"), ("ask", "Retry")];
+    let refused = console.post(&format!("/lanes/{REACTOR}"), &fields).await;
+    assert!(refused.text().await.unwrap().contains("ask: write retry or skip."));
     let fields = [("lane", DESK), ("event", "productId:desk/1"), ("ask", "retry")];
     let moved = console.post(&format!("/lanes/{REACTOR}"), &fields).await;
     assert_eq!(moved.status(), 409);

@@ -1,8 +1,10 @@
 use std::collections::VecDeque;
+use std::fs;
 use std::process::Output;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
+use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use ringfence_feed::{Index, Until};
 use ringfence_local::queues::MessageOrder;
@@ -365,15 +367,17 @@ async fn an_empty_endpoint_of_a_service_counts_as_absent() {
     redrive("AWS_ENDPOINT_URL_S3", &["redrive", "--bucket", BUCKET, "--to", "bus"]);
 }
 
-/// A queue that returns these messages, by their ids, one batch for each request.
+/// A queue that returns these messages, by their ids, one batch for each request, and deletes none.
 async fn queue(batches: &[&[&str]]) -> String {
     let message = |id: &&str| json!({ "MessageId": id, "ReceiptHandle": id, "Body": "hello" });
     let batch = |ids: &&[&str]| json!({ "Messages": ids.iter().map(message).collect::<Value>() });
     let batches: VecDeque<Value> = batches.iter().map(batch).collect();
     let batches = Arc::new(Mutex::new(batches));
-    let give = move || {
+    let give = move |headers: HeaderMap| {
+        let is_deletion = headers["x-amz-target"] == "AmazonSQS.DeleteMessage";
+        let status = if is_deletion { StatusCode::FORBIDDEN } else { StatusCode::OK };
         let batch = batches.lock().unwrap().pop_front().unwrap_or_else(|| json!({}));
-        async move { batch.to_string() }
+        async move { (status, batch.to_string()) }
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -396,4 +400,11 @@ async fn dead_letters_that_stay_and_come_again_hide_no_others() {
     assert_eq!(left(&[&["a", "b"], &["a", "b"], &["c"], &["a"]]).await, "a b c");
     // It ends when all have been returned twice.
     assert_eq!(left(&[&["a"], &["a"], &["a"], &["late"]]).await, "a");
+
+    let url = queue(&[&["a"]]).await;
+    let mut delete = world.command(&["redrive", "--queue", &url, "--delete", "a", "--why", "w"]);
+    let said = delete.env("AWS_ENDPOINT_URL_SQS", &url).output().unwrap().stderr;
+    assert!(String::from_utf8(said).unwrap().contains("the message can't be deleted"));
+    let kept = fs::read_to_string(world.folder.path().join("deleted-dead-letters.jsonl")).unwrap();
+    assert!(kept.contains(r#""body":"hello""#), "it is kept before it is deleted: {kept}");
 }

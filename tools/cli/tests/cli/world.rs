@@ -87,7 +87,7 @@ impl World {
             dynamo.create_table(&TEMPLATE.table(id).unwrap(), name).unwrap();
         }
         let client = Wire::default().client(dynamo.endpoint());
-        let log = log(&client);
+        let log = log(&client, Clock::system());
         let folder = tempfile::tempdir().unwrap();
         let dead_letters = QueueResource::named(QUEUE.to_owned());
         let commands = QueueResource { is_fifo: true, ..QueueResource::named(COMMANDS.to_owned()) };
@@ -173,6 +173,11 @@ impl World {
         }
     }
 
+    /// Records later events so long ago.
+    pub(crate) fn at(&mut self, ago_ms: u64) {
+        self.log = log(&self.client, Clock::fixed(Clock::system().now_ms() - ago_ms));
+    }
+
     /// Appends an order's demand for a product.
     pub(crate) async fn demand(&self, product: &str, order: &str) -> SequencedEvent {
         self.append(demand(product, order)).await.remove(0)
@@ -181,7 +186,7 @@ impl World {
     /// The logs, which have the events of the index.
     pub(crate) fn bodies(&self) -> [OpenSource; 3] {
         let aggregates = AggregateTable::new(self.client.clone(), AGGREGATES, Clock::system());
-        [log(&self.client).into(), aggregates.into(), self.documents().into()]
+        [log(&self.client, Clock::system()).into(), aggregates.into(), self.documents().into()]
     }
 
     pub(crate) async fn index(&self, partitions: &[&BoundaryId]) {
@@ -242,9 +247,8 @@ impl World {
     }
 }
 
-fn log(client: &Client) -> DcbLog {
-    let catalog = ProductCatalog::catalog().unwrap();
-    DcbLog::new(client.clone(), EVENTS, catalog, Clock::system())
+fn log(client: &Client, clock: Clock) -> DcbLog {
+    DcbLog::new(client.clone(), EVENTS, ProductCatalog::catalog().unwrap(), clock)
 }
 
 pub(crate) fn demand(product: &str, order: &str) -> Vec<NewEvent> {

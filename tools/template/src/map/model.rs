@@ -207,6 +207,16 @@ impl Map {
         edges.filter_map(|edge| self.get(&edge.to)).collect()
     }
 
+    /// The nodes to which the events of a slice lead.
+    #[must_use]
+    pub fn followers(&self, slice: &str) -> Vec<&Node> {
+        let written = self.after(slice).into_iter();
+        let mut found: Vec<_> = written.flat_map(|event| self.after(&event.id)).collect();
+        found.sort_by_key(|node| &node.id);
+        found.dedup();
+        found
+    }
+
     fn slice(&mut self, stack: &Stack, context: &ContextInfo, slice: &SliceInfo) {
         let id = format!("{}/{}", context.name, slice.name);
         for name in &slice.writes {

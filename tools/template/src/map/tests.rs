@@ -1,16 +1,16 @@
 //! Properties of the picture, on random maps.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use ringfence_core::prelude::*;
-use ringfence_core::{Catalogs, LogKind, Name};
+use ringfence_core::{Catalogs, Cause, Lane, LogKind, Name};
 use ringfence_log::{BoundaryShape, Dependence};
-use ringfence_stack::{ContextInfo, SliceInfo, Stack};
+use ringfence_stack::{ContextInfo, ReactorInfo, SliceInfo, Stack};
 
-use super::draw::Svg;
 use super::lay_out::{Layout, Rect, lay_out};
 use super::model::{Edge, EdgeKind, Map, Node, NodeKind};
-use super::{event_modeling, flowchart, picture};
+use super::{Note, Svg, event_modeling, flowchart, picture, stale_map_files};
 
 /// A generator of pseudorandom numbers.
 struct Random(u64);
@@ -195,6 +195,40 @@ fn no_box_overlaps_another_and_no_line_goes_through_a_box() {
     }
 }
 
+/// The nodes to which edges lead from these, or from which they lead to these.
+fn near(map: &Map, ids: &BTreeSet<String>, is_back: bool) -> BTreeSet<String> {
+    let ends = map.edges.iter().map(|Edge { from, to, .. }| match is_back {
+        true => (to, from),
+        false => (from, to),
+    });
+    ends.filter(|(near, _)| ids.contains(*near)).map(|(_, far)| far.clone()).collect()
+}
+
+#[test]
+fn a_part_of_a_map_has_all_of_its_neighbours_and_no_others() {
+    let mut random = Random(4);
+    let ids = |map: &Map| map.nodes.iter().map(|node| node.id.clone()).collect::<BTreeSet<_>>();
+    for _ in 0..50 {
+        let map = any(&mut random);
+        assert!(map.of_contexts().edges.iter().all(|edge| edge.from != edge.to), "{map:?}");
+        for context in &map.contexts {
+            let own = map.nodes.iter().filter(|node| node.context == *context);
+            let own: BTreeSet<_> = own.map(|node| node.id.clone()).collect();
+            let mut all = own.clone();
+            all.extend([false, true].into_iter().flat_map(|is_back| near(&map, &own, is_back)));
+            assert_eq!(map.of_context(context).map(|part| ids(&part)).unwrap_or_default(), all);
+        }
+        for slice in map.nodes.iter().filter(|node| node.is_slice()) {
+            let mut all = BTreeSet::from([slice.id.clone()]);
+            for is_back in [false, true] {
+                let first = near(&map, &BTreeSet::from([slice.id.clone()]), is_back);
+                all.extend(near(&map, &first, is_back).into_iter().chain(first));
+            }
+            assert_eq!(map.of_slice(&slice.id).map(|part| ids(&part)), Some(all), "{map:?}");
+        }
+    }
+}
+
 #[test]
 fn the_lines_of_a_tree_do_not_cross() {
     let mut random = Random(2);
@@ -229,7 +263,7 @@ fn a_decision_reads_the_type_of_its_own_context_and_not_the_same_name_elsewhere(
         about: "",
         reads: vec![Moved::NAME.into()],
         writes: vec![Moved::NAME.into()],
-        reacts_to: &[],
+        reacts_to: const { &[Cause::of::<Moved>("carts")] },
         order: None,
         scopes: None,
         depends_on: moves,
@@ -243,7 +277,13 @@ fn a_decision_reads_the_type_of_its_own_context_and_not_the_same_name_elsewhere(
         slices: vec![slice.clone()],
         dues: Vec::new(),
         views: Vec::new(),
-        reactors: Vec::new(),
+        reactors: vec![ReactorInfo {
+            name: "tell",
+            lane: Lane::Partition,
+            reads: &[Moved::NAME],
+            views: &[],
+            variables: Default::default,
+        }],
         functions: Vec::new(),
     };
     let names = ["carts", "parcels"];
@@ -256,6 +296,10 @@ fn a_decision_reads_the_type_of_its_own_context_and_not_the_same_name_elsewhere(
         contexts: names.map(context).into(),
     };
     let map = Map::of(&stack);
+    let crossing = map.crossing().map(|(from, to, edge)| (from, to, edge.does, &*edge.to));
+    assert!(crossing.eq([("carts", "parcels", EdgeKind::Reacts, "parcels/move")]), "{map:?}");
+    let twice = map.edges.iter().filter(|it| it.from == "carts/Moved" && it.to == "carts/move");
+    assert!(twice.map(|edge| edge.does).eq([EdgeKind::Reacts, EdgeKind::Reads]), "{map:?}");
     let (url, none) = (|node: &Node| Some(node.id.clone()), BTreeMap::new());
     let (lane_url, rates) = (&|_: &str| None, &BTreeMap::new());
     let svg = Svg { map: &map, title: "", url: &url, lane_url, notes: &none, rates };
@@ -277,10 +321,32 @@ fn texts_of_a_map_are_escaped_and_its_diagrams_name_every_node() {
     map.nodes[0].about = "<script>&\"".to_owned();
     let svg = picture(&map);
     assert!(svg.contains("&lt;script&gt;&amp;&quot;") && !svg.contains("<script"), "{svg}");
+    let stale = stale_map_files(&map, Path::new("/nowhere"));
+    assert_eq!(stale.iter().filter(|(_, text)| text.is_some()).count(), 2, "both are missing");
+    assert_eq!(stale_map_files(&Map::default(), Path::new("/nowhere")), [], "it needs none");
     let flow = flowchart(&map);
     assert!(map.nodes.iter().all(|node| flow.contains(&format!("\"{}\"", node.name))), "{flow}");
     let model = event_modeling(&map, "c0");
     let number = |line: &str| line.split(' ').nth(1)?.parse::<usize>().ok();
     let numbers: Vec<_> = model.lines().filter_map(number).collect();
     assert!(numbers.iter().copied().eq(1..=numbers.len()), "{model}");
+}
+
+#[test]
+fn a_picture_has_the_width_of_each_line_and_marks_what_is_wrong() {
+    let nodes = vec![node(0, NodeKind::Command, 0), node(1, NodeKind::Event, 0)];
+    let map = map(1, nodes, &[(0, 1)].into());
+    let wrong = Note { text: "failing".to_owned(), is_wrong: true, ..Note::default() };
+    let notes = [("c0/0".to_owned(), wrong)].into();
+    for (rate, class) in
+        [(0, "wide-0"), (1, "wide-1"), (9, "wide-1"), (10, "wide-2"), (1 << 40, "wide-5")]
+    {
+        let rates = BTreeMap::from([(("c0/0".to_owned(), "c0/1".to_owned()), rate)]);
+        let (url, lane_url) = (&|_: &Node| None, &|_: &str| None);
+        let svg = Svg { map: &map, title: "", url, lane_url, notes: &notes, rates: &rates };
+        let svg = svg.markup().into_string();
+        assert!(svg.contains(&format!("class=\"line {class}\"")), "{class}: {svg}");
+        assert_eq!(svg.contains(&format!("{rate} in the last hour")), rate > 0, "{svg}");
+        assert!(svg.contains("node command wrong") && svg.contains(">failing<"), "{svg}");
+    }
 }
