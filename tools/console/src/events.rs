@@ -40,7 +40,7 @@ const GROUP_FAR_MAX: usize = 100;
 /// The parameter of a page that takes more read units.
 const FURTHER: &str = "further";
 /// The most characters of a payload in a row.
-const DATA_CHARS_MAX: usize = 240;
+pub(crate) const DATA_CHARS_MAX: usize = 240;
 /// At most this many waiting events are sent together.
 const TOGETHER_MAX: usize = 100;
 /// A browser reconnects after this time.

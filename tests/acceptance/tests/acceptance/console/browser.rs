@@ -107,10 +107,6 @@ impl Browser {
         self.post("/url", json!({ "url": url })).await;
     }
 
-    pub(crate) async fn title(&self) -> String {
-        self.get("/title").await.as_str().unwrap().to_owned()
-    }
-
     /// Sets the size of the screen in CSS pixels.
     pub(crate) async fn resize(&self, width: u32, height: u32) {
         let screen =
@@ -128,12 +124,10 @@ impl Browser {
     /// Presses a key at the focus.
     pub(crate) async fn press(&self, key: &str, code: u32) {
         let text = if key == "Enter" { "\r" } else { "" };
-        for kind in ["keyDown", "keyUp"] {
-            let parameters = json!({
-                "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text,
-            });
-            self.chromium("Input.dispatchKeyEvent", parameters).await;
-        }
+        let parameters = json!({
+            "type": "keyDown", "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text,
+        });
+        self.chromium("Input.dispatchKeyEvent", parameters).await;
     }
 
     /// The value of an expression on the page.
@@ -173,9 +167,9 @@ impl Browser {
         self.wait("css selector", selector).await
     }
 
+    /// The text of the element of this selector, also while another page replaces this one.
     pub(crate) async fn text(&self, selector: &str) -> String {
         loop {
-            // A page that loads itself again replaces the element meanwhile.
             let path = format!("{}/text", self.find(selector).await.path);
             if let Ok(text) = self.call(Method::GET, &path, Value::Null).await {
                 return text.as_str().unwrap().to_owned();
