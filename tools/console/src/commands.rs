@@ -55,13 +55,15 @@ pub(crate) async fn page(
         html! {
             (times(PATH, within))
             @if lines.are_cut() { p.note { "There were more; these are the first " (LINES_MAX) " that were read." } }
-            (slices(&site, &stats))
-            h2 #failures { "Failures and rejections" }
+            @if stats.slices.is_empty() { p.note { "No command in this time." } }
+            @else { (slices(&site, &stats)) }
             (failures(&site, &failures_of(&lines)))
-            h2 { "Commands by principal" }
-            (principals(&stats))
-            h2 { "Conflicts by boundary" }
-            (heat_map(&stats))
+            @if !stats.slices.is_empty() {
+                h2 { "Commands by principal" }
+                (principals(&stats))
+                h2 { "Conflicts by boundary" }
+                (heat_map(&stats))
+            }
         }
     } else {
         html! { p { "Not known: " (UNKNOWN) "." } }
@@ -70,9 +72,6 @@ pub(crate) async fn page(
 }
 
 fn slices(site: &Site, stats: &Stats) -> Markup {
-    if stats.slices.is_empty() {
-        return html! { p.note { "No command in this time." } };
-    }
     let columns = [
         "Slice",
         "Commands",
@@ -152,9 +151,10 @@ fn failures_of(FunctionLines { commands, runs }: &FunctionLines) -> Vec<Failure<
 
 fn failures(site: &Site, all: &[Failure<'_>]) -> Markup {
     if all.is_empty() {
-        return html! { p.note { "None in this time." } };
+        return html! {};
     }
     html! {
+        h2 #failures { "Failures and rejections" }
         table.figures {
             thead { tr { @for column in ["Function", "Outcome", "Cause", "Times", "Last"] { th scope="col" { (column) } } } }
             tbody {
@@ -201,7 +201,7 @@ fn principals(stats: &Stats) -> Markup {
     }
     html! {
         table.figures {
-            thead { tr { th scope="col" { "Principal" } th scope="col" { "Commands" } } }
+            thead { tr { th scope="col" { "Principal" } th.number scope="col" { "Commands" } } }
             tbody {
                 @for (principal, commands) in &stats.principals {
                     tr { th scope="row" { (visible(principal)) } td.number { (commands) } }

@@ -127,7 +127,6 @@ pub(crate) async fn find(
         near.len() < count || from < end || oldest.is_some_and(|it| it > Checkpoint::START);
     near.sort_unstable();
     let is_of_flow = |it: &Entry| it.event.metadata.text("correlationId") == Some(correlation);
-    entries.retain(is_of_flow);
     for some in near.chunks(BODIES_MAX) {
         entries.extend(read(some.to_vec()).await?.into_iter().filter(is_of_flow));
     }

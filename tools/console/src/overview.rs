@@ -194,7 +194,8 @@ fn tiles(site: &Site, verdict: &StackVerdict, series: Option<&Series>) -> Markup
             of_all(standing.len(), counts.reactors),
             REACTORS,
             match (parked, waiting) {
-                (0, 0) => "no lane waits".to_owned(),
+                (0, 0) if standing.is_empty() => "no lane waits".to_owned(),
+                (0, 0) => "behind".to_owned(),
                 (0, waiting) => format!("lanes tried again: {waiting}"),
                 (parked, waiting) => format!("lanes parked: {parked}, tried again: {waiting}"),
             },
@@ -253,6 +254,9 @@ fn of_series(site: &Site, series: &Series) -> Markup {
     let [half, most] = &series.durations;
     let [read, write] = &series.units;
     let [all_read, all_write] = [read, write].map(|parts| parts.iter().sum::<f64>());
+    if series.outcomes.iter().flatten().all(|commands| *commands == 0.0) {
+        return html! { p.note { "No command in this time." } };
+    }
     html! {
         div.curves {
             (figure("Events by context", "events a minute", &events, &span))

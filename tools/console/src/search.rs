@@ -80,7 +80,6 @@ pub(crate) async fn page(
     if let [answer] = exact(&answers).collect::<Vec<_>>()[..] {
         return Ok(Redirect::to(&answer.url).into_response());
     }
-    answers.sort_by_key(|answer| !answer.is_exact);
     let further = url("/search", [("q", text), ("further", "true")]);
     let main = html! {
         @if text.is_empty() {

@@ -1,8 +1,9 @@
 //! Dead letters, failed batches, and the queue of commands.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use aws_config::SdkConfig;
 use aws_sdk_sqs::types::QueueAttributeName as Attribute;
 use futures::future::join_all;
@@ -124,11 +125,8 @@ impl Group {
 
 async fn of_queue(sources: &VerdictSources<'_>, queue: &Named) -> Result<Found> {
     let store = DeadLetterBox::queue(sources.config, &queue.at, Receive::Look);
-    let (first, in_queue) = tokio::join!(
-        first(store),
-        count(sources, &queue.at, Attribute::ApproximateNumberOfMessages)
-    );
-    Ok(Found { first: first?, in_queue })
+    let (first, counts) = tokio::join!(first(store), counts(sources, &queue.at));
+    Ok(Found { first: first?, in_queue: counts.ok().map(|[visible, _]| visible) })
 }
 
 async fn of_bucket(sources: &VerdictSources<'_>, bucket: &Named) -> Result<Found> {
@@ -165,17 +163,17 @@ async fn of_commands(
     verdict: &mut StackVerdict,
 ) {
     let Some(url) = queue else { return };
-    let (visible, hidden) = tokio::join!(
-        count(sources, url, Attribute::ApproximateNumberOfMessages),
-        count(sources, url, Attribute::ApproximateNumberOfMessagesNotVisible)
-    );
-    verdict.counts.queued = visible;
+    let [visible, hidden] = match counts(sources, url).await {
+        Ok(counts) => counts,
+        Err(error) => return verdict.unreadable("queue of commands", "/commands", &error),
+    };
+    verdict.counts.queued = Some(visible);
     // The age is asked for only if there is something that can wait.
-    if visible.unwrap_or_default() + hidden.unwrap_or_default() == 0 {
+    if visible + hidden == 0 {
         return;
     }
     match oldest_ms(sources.config, url, now_ms).await {
-        Ok(age_ms) => verdict.findings.extend(waits(age_ms, visible.unwrap_or_default(), now_ms)),
+        Ok(age_ms) => verdict.findings.extend(waits(age_ms, visible, now_ms)),
         Err(_) => verdict.unknown.push(UNAGED),
     }
 }
@@ -217,14 +215,21 @@ async fn oldest_ms(config: &SdkConfig, url: &str, now_ms: u64) -> Result<Option<
 fn newest_ms(answer: &str) -> Result<Option<u64>> {
     let times = texts(answer, "Timestamp")?;
     let newest = times.into_iter().zip(texts(answer, "Maximum")?).max();
-    newest.map(|(_, seconds)| Ok((seconds.parse::<f64>()? * 1_000.0) as u64)).transpose()
+    let Some((_, seconds)) = newest else { return Ok(None) };
+    let age = Duration::try_from_secs_f64(seconds.parse()?)?;
+    Ok(Some(u64::try_from(age.as_millis())?))
 }
 
-/// About how many messages a queue has of a kind.
-async fn count(sources: &VerdictSources<'_>, url: &str, kind: Attribute) -> Option<u64> {
-    let client = aws_sdk_sqs::Client::new(sources.config);
-    let asked = client.get_queue_attributes().queue_url(url).attribute_names(kind.clone());
-    asked.send().await.ok()?.attributes?.get(&kind)?.parse().ok()
+/// About how many messages of a queue are visible, and how many are hidden.
+async fn counts(sources: &VerdictSources<'_>, url: &str) -> Result<[u64; 2]> {
+    let kinds =
+        [Attribute::ApproximateNumberOfMessages, Attribute::ApproximateNumberOfMessagesNotVisible];
+    let asked = aws_sdk_sqs::Client::new(sources.config).get_queue_attributes().queue_url(url);
+    let asked = asked.set_attribute_names(Some(kinds.to_vec())).send().await?;
+    let found = asked.attributes.unwrap_or_default();
+    let count = |kind| found.get(&kind)?.parse().ok();
+    let [visible, hidden] = kinds.map(count);
+    visible.zip(hidden).map(|(visible, hidden)| [visible, hidden]).context("SQS names no counts")
 }
 
 #[cfg(test)]
@@ -265,5 +270,23 @@ mod tests {
         assert_eq!(text(Some(5_000), ["a", "a"]), "5000 dead letters of a");
         assert_eq!(text(Some(5_000), ["a", "b"]), "5 or more dead letters of a");
         assert_eq!(text(None, ["a", "a"]), "10 or more dead letters of a");
+    }
+
+    #[test]
+    fn a_command_waits_too_long_after_ten_minutes_by_the_newest_value_of_the_metric() {
+        let point = |minute: u64, seconds: f64| {
+            let time = format!("<Timestamp>2026-01-01T00:{minute:02}:00Z</Timestamp>");
+            format!("<member><Maximum>{seconds}</Maximum>{time}</member>")
+        };
+        let newest = |points: &[(u64, f64)]| {
+            let points: String = points.iter().map(|(at, value)| point(*at, *value)).collect();
+            newest_ms(&format!("<All xmlns='a'>{points}</All>")).expect("numbers")
+        };
+        assert_eq!(newest(&[]), None);
+        assert_eq!(newest(&[(1, 700.0), (3, 601.5), (2, 900.0)]), Some(601_500));
+        let text = |age_ms| waits(age_ms, 0, QUEUED_LATE_MS * 2).map(|fault| fault.text);
+        assert_eq!([None, Some(QUEUED_LATE_MS)].map(text), [None, None]);
+        let waited = "The first command in the queue has waited for 10 minutes";
+        assert_eq!(text(Some(QUEUED_LATE_MS + 1)).as_deref(), Some(waited));
     }
 }

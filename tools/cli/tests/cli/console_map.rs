@@ -27,7 +27,9 @@ async fn the_map_leads_from_the_stack_to_a_context_to_a_slice_and_replays_a_flow
     assert!(page.contains("/views/product-demand"), "the views of its events are there: {page}");
     let [first, second] = [1, 3].map(|event| page.find(&format!("href=\"/events/{event}\"><span")));
     assert!(first.is_some() && first < second, "{page}");
-    let next = console.page(&link(&page, "Next step").unwrap()).await;
+    let next = link(&page, "Next step").unwrap();
+    assert_eq!(next, "/map?event=1&step=2");
+    let next = console.page(&next).await;
     assert!(next.contains("Step 2 of 2") && link(&next, "Next step").is_none(), "{next}");
     assert_eq!(link(&next, "Previous step").as_deref(), Some("/map?event=1&step=1"));
     assert_eq!(link(&page, "The event").as_deref(), Some("/events/1"));

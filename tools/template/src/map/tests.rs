@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use ringfence_core::prelude::*;
-use ringfence_core::{Catalogs, LogKind, Name};
+use ringfence_core::{Catalogs, Cause, Lane, LogKind, Name};
 use ringfence_log::{BoundaryShape, Dependence};
-use ringfence_stack::{ContextInfo, SliceInfo, Stack};
+use ringfence_stack::{ContextInfo, ReactorInfo, SliceInfo, Stack};
 
 use super::lay_out::{Layout, Rect, lay_out};
 use super::model::{Edge, EdgeKind, Map, Node, NodeKind};
@@ -263,7 +263,7 @@ fn a_decision_reads_the_type_of_its_own_context_and_not_the_same_name_elsewhere(
         about: "",
         reads: vec![Moved::NAME.into()],
         writes: vec![Moved::NAME.into()],
-        reacts_to: &[],
+        reacts_to: const { &[Cause::of::<Moved>("carts")] },
         order: None,
         scopes: None,
         depends_on: moves,
@@ -277,7 +277,13 @@ fn a_decision_reads_the_type_of_its_own_context_and_not_the_same_name_elsewhere(
         slices: vec![slice.clone()],
         dues: Vec::new(),
         views: Vec::new(),
-        reactors: Vec::new(),
+        reactors: vec![ReactorInfo {
+            name: "tell",
+            lane: Lane::Partition,
+            reads: &[Moved::NAME],
+            views: &[],
+            variables: Default::default,
+        }],
         functions: Vec::new(),
     };
     let names = ["carts", "parcels"];
@@ -290,6 +296,10 @@ fn a_decision_reads_the_type_of_its_own_context_and_not_the_same_name_elsewhere(
         contexts: names.map(context).into(),
     };
     let map = Map::of(&stack);
+    let crossing = map.crossing().map(|(from, to, edge)| (from, to, edge.does, &*edge.to));
+    assert!(crossing.eq([("carts", "parcels", EdgeKind::Reacts, "parcels/move")]), "{map:?}");
+    let twice = map.edges.iter().filter(|it| it.from == "carts/Moved" && it.to == "carts/move");
+    assert!(twice.map(|edge| edge.does).eq([EdgeKind::Reacts, EdgeKind::Reads]), "{map:?}");
     let (url, none) = (|node: &Node| Some(node.id.clone()), BTreeMap::new());
     let (lane_url, rates) = (&|_: &str| None, &BTreeMap::new());
     let svg = Svg { map: &map, title: "", url: &url, lane_url, notes: &none, rates };
