@@ -108,7 +108,7 @@ fn of_finding(fault: &StackFault) -> Markup {
                 strong { (fault.text) }
                 @if let Some(at) = fault.since_ms { ", since " (ago(at)) }
                 "."
-                @if fault.what.needs_a_person() { " It waits for a person." }
+                @if fault.what.needs_a_person() { " A person has to decide." }
             }
             @if let Some(cause) = fault.cause() { p.cause { (cause) } }
         }

@@ -68,12 +68,13 @@ fn fails(
     failed.sort_by_key(|(at_ms, _)| *at_ms);
     let (since_ms, cause) = (failed.first()?.0, failed.last()?.1.cloned());
     let count = failed.len() as u64;
-    let (what, failures) = match is_slice {
-        true => (What::Slice, counted(count, "command", "commands")),
-        false => (What::Function, counted(count, "run", "runs")),
+    // A run that ended may be one of several tries of a command.
+    let failures = match runs {
+        [] => counted(count, "command", "commands"),
+        _ => counted(count, "run", "runs"),
     };
     Some(StackFault {
-        what,
+        what: if is_slice { What::Slice } else { What::Function },
         names: vec![name.to_owned()],
         count,
         since_ms: Some(since_ms),
@@ -166,7 +167,7 @@ mod tests {
             cause: Some("a panic".to_owned()),
             ..RunLine::default()
         });
-        assert_eq!(texts(&lines), ["3 commands of lend failed: a panic"], "they ended the process");
+        assert_eq!(texts(&lines), ["3 runs of lend failed: a panic"], "they ended the process");
         let last = [&["accepted"], &["rejected"; 4][..], &["malformed", "rejected"]].concat();
         assert_eq!(texts(&of_lend(&last)), ["lend rejected its last 5 commands: no <table>"]);
     }

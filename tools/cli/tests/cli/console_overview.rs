@@ -133,7 +133,7 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     for part in [
         "5 things are not well</h2>",
         "<strong>1 dead letter of Automations</strong>",
-        "It waits for a person.</p><p class=\"cause\">the message is not JSON",
+        "A person has to decide.</p><p class=\"cause\">the message is not JSON",
         "<strong>1 dead letter of pack-parcel</strong>",
         "<p class=\"cause\">RetriesExhausted</p>",
         "href=\"/dead-letters\">Delete with a reason</a>",
