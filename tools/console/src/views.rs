@@ -218,6 +218,11 @@ pub(crate) async fn rows(
             }
         }
         @for parked in &unread { p role="alert" { (why_parked(parked)) } }
+        @if standing.as_ref().is_some_and(|it| it.registered.parked > 0) {
+            p role="alert" {
+                "Rows are parked. " code { "ringfence parked show " (view.name) } " lists them with their causes, and                  reads all rows of the view."
+            }
+        }
         @if site.may_write { (rebuild_form(&path)) }
         h2 { "Rows" }
         div.filters {
