@@ -16,8 +16,8 @@ use crate::verdict::{StackVerdict, VerdictFlags, VerdictSources};
 
 #[derive(Args)]
 #[command(after_help = "\
-A view or reactor is late after five minutes, a deadline after an hour, as for the alarms. Commands are of the last 15
-minutes. What no flag names is not looked at, and the output says so.
+A view or reactor is late after five minutes, a queued command after ten, a deadline after an hour, as for the alarms.
+Commands and failures are of the last 15 minutes. What no flag names is not looked at, and the output says so.
 
 Examples:
   ringfence status --stack ringfence-dev

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Query, State};
 use maud::{Markup, html};
 use ringfence_core::{Boundary, BoundaryId};
+use ringfence_aws::ms_of_rfc3339;
 use ringfence_stack::Stack;
 
 use crate::events::slice_chip;
@@ -107,7 +108,7 @@ fn shown(stack: &Stack, look: &Look) -> Markup {
             Some(conflicts) => {
                 ul.list {
                     @for Met { at, slice, boundary, outcome, attempts } in conflicts {
-                        li { time datetime=(at) { (at) } " " (slice) " on " code { (boundary) } ": " (outcome)
+                        li { @match ms_of_rfc3339(at) { Some(ms) => (ago(ms)), None => (at) } " " (slice) " on " code { (boundary) } ": " (outcome)
                             " after " (attempts) " attempts" }
                     }
                 }

@@ -44,12 +44,15 @@ pub(crate) async fn page(
         let stats = Stats::read(&site.flags.commands, time).await?;
         html! {
             (times(PATH, within))
+            @if stats.slices.is_empty() { p.note { "No command in this time." } }
             @if stats.cut { p.note { "There were more; these are the first " (LINES_MAX) " that were read." } }
-            (slices(&site, &stats))
-            h2 { "Commands by principal" }
-            (principals(&stats))
-            h2 { "Conflicts by boundary" }
-            (heat_map(&stats))
+            @if !stats.slices.is_empty() {
+                (slices(&site, &stats))
+                h2 { "Commands by principal" }
+                (principals(&stats))
+                h2 { "Conflicts by boundary" }
+                (heat_map(&stats))
+            }
         }
     } else {
         html! { p { "Not known: " (UNKNOWN) "." } }
@@ -58,9 +61,6 @@ pub(crate) async fn page(
 }
 
 fn slices(site: &Site, stats: &Stats) -> Markup {
-    if stats.slices.is_empty() {
-        return html! { p.note { "No command in this time." } };
-    }
     let columns = [
         "Slice",
         "Commands",
@@ -124,7 +124,7 @@ fn principals(stats: &Stats) -> Markup {
     }
     html! {
         table.figures {
-            thead { tr { th scope="col" { "Principal" } th scope="col" { "Commands" } } }
+            thead { tr { th scope="col" { "Principal" } th.number scope="col" { "Commands" } } }
             tbody {
                 @for (principal, commands) in &stats.principals {
                     tr { th scope="row" { (visible(principal)) } td.number { (commands) } }

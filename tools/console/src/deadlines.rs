@@ -10,7 +10,7 @@ use ringfence_aws::Clock;
 use ringfence_core::visible;
 use ringfence_views::{DUE_PAGE_MAX, Definition, DueNote, DueReader, DueStanding};
 
-use crate::frame::{self, Kind, Problem, ago, chip, slice_url};
+use crate::frame::{self, Kind, Problem, ago, chip, slice_url, state};
 use crate::site::Site;
 use crate::views::UNNAMED;
 
@@ -37,12 +37,12 @@ fn of(dues: &[(&str, String)], standing: &[DueStanding], now_ms: u64) -> Markup 
         @else {
             div.wide tabindex="0" role="region" aria-label="Deadlines" {
                 table.figures {
-                    thead { tr { @for column in ["Slice", "Due now", "The earliest since", "Tried in vain"] { th scope="col" { (column) } } }
+                    thead { tr { @for column in ["Slice", "Due now", "Since", "Failed tries"] { th scope="col" { (column) } } }
                     }
                     tbody {
                         @for ((due, url), it) in dues.iter().zip(standing) {
                             tr {
-                                th scope="row" { (chip(Kind::Reaction, due, url)) @if it.late_since(now_ms).is_some() { " " strong.bad { "late" } } }
+                                th scope="row" { (chip(Kind::Reaction, due, url)) @if it.late_since(now_ms).is_some() { " " (state("wrong", "late")) } }
                                 td.number { (it.rows) @if it.is_more { "+" } }
                                 td { @if let Some(earliest) = it.earliest_ms { (ago(earliest)) } }
                                 td.number { (it.notes.len()) }
@@ -81,7 +81,7 @@ mod tests {
             };
             let page = of(&[("expire-claim", String::new())], &[standing], 1_000 + late_ms);
             let page = page.into_string();
-            assert_eq!(page.contains(">late<"), is_wrong, "{late_ms}: {page}");
+            assert_eq!(page.contains("late</span>"), is_wrong, "{late_ms}: {page}");
             assert!(page.contains("&lt;no&gt;. Tried 7 times"), "{page}");
         }
     }

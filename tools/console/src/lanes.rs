@@ -89,8 +89,7 @@ fn of_lane(site: &Site, reactor: &str, lane: &ParkedLane) -> Markup {
                 (None, None) => (state("wrong", "is parked")),
                 (Some(_), _) => (state("", &next(lane))),
             }
-        }
-        div {
+            br;
             (event_link(lane)) ": " (visible(cause))
             span.note { " Tried " (counted(f64::from(*tries), "time")) ", last " (ago(*at_ms)) "." }
         }

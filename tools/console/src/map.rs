@@ -265,14 +265,14 @@ impl Traffic {
                 th scope="row" { (link(slice)) }
                 td { (slice.what) }
                 td.bad[note.is_some_and(|note| note.is_wrong)] { (note.map_or("", |note| &note.text)) }
-                td { @for event in map.before(&slice.id) { (link(event)) " " } }
+                td { div.chips { @for event in map.before(&slice.id) { (link(event)) } } }
                 td {
                     @for boundary in &slice.reads {
                         div { (boundary.shape) " " span.note { (boundary.names()) } }
                     }
                 }
-                td { @for event in writes { (link(event)) " " } }
-                td { @for node in map.followers(&slice.id) { (link(node)) " " } }
+                td { div.chips { @for event in writes { (link(event)) } } }
+                td { div.chips { @for node in map.followers(&slice.id) { (link(node)) } } }
             }
         }
     }

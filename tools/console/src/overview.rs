@@ -232,6 +232,9 @@ fn of_series(site: &Site, series: &Series) -> Markup {
     let [half, most] = &series.durations;
     let [read, write] = &series.units;
     let [all_read, all_write] = [read, write].map(|parts| parts.iter().sum::<f64>());
+    if series.outcomes.iter().flatten().all(|commands| *commands == 0.0) {
+        return html! { p.note { "No command in this time." } };
+    }
     html! {
         div.curves {
             (figure("Events by context", "events a minute", &events, &span))

@@ -82,10 +82,11 @@ fn several(site: &Site, Several { text, count, first, last }: &Several) -> Marku
     };
     html! {
         p.note {
+            @if let Some(name) = function(text) { (link(site, name)) " " }
+            @if *count > 1 { strong { (count) " times" } ", first " (at(first)) ", last " }
             (at(last))
-            @if *count > 1 { ", " strong { (count) " times" } ", first " (at(first)) }
             @if let Some(name) = function(text) {
-                ", " (link(site, name)) ", " a href=(url(LOG_PATH, [("function", name)])) { "its log" }
+                ", " a href=(url(LOG_PATH, [("function", name)])) { "its log" }
             }
         }
         (text)

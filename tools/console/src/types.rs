@@ -97,7 +97,7 @@ pub(crate) async fn all(State(site): State<Arc<Site>>) -> Markup {
         @for of in &stack.contexts {
             h2 { (context(stack, of.name)) }
             div.wide tabindex="0" role="region" aria-label={ "Types of " (of.name) } {
-                table.figures {
+                table.figures.types {
                     thead {
                         tr {
                             @for column in ["Type", "Version", "Partition", "Other tags", "Written by", "Read by"] {

@@ -60,7 +60,10 @@ pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Proble
     let names: Vec<_> = views.iter().map(|view| view.name).collect();
     let end = index.end().await?;
     let standing = reader.standing(&names, end).await?;
-    let rows = views.iter().zip(standing).map(|(view, it)| of_view(view, it, &index, end));
+    let dues: Vec<_> = site.lists.stack.contexts.iter().flat_map(|it| &it.dues).collect();
+    let is_due = |view: &Definition| dues.iter().any(|due| due.name == view.name);
+    let rows = views.iter().zip(standing);
+    let rows = rows.map(|(view, it)| of_view((view, is_due(view)), it, &index, end));
     let rows = try_join_all(rows).await?;
     let main = html! {
         @if views.is_empty() { p { "The stack has no views." } }
@@ -84,7 +87,7 @@ pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Proble
 }
 
 async fn of_view(
-    view: &Definition,
+    (view, is_due): (&Definition, bool),
     standing: Option<ViewStanding>,
     index: &Index,
     end: Checkpoint,
@@ -107,9 +110,16 @@ async fn of_view(
             }
         }
     };
-    Ok(
-        html! { tr { th scope="row" { (chip(Kind::View, view.name, &view_url(view.name))) } (cells) } },
-    )
+    let kind = if is_due { Kind::Reaction } else { Kind::View };
+    Ok(html! {
+        tr {
+            th scope="row" {
+                (chip(kind, view.name, &view_url(view.name)))
+                @if is_due { span.note { " its deadlines" } }
+            }
+            (cells)
+        }
+    })
 }
 
 /// The generation that is served.

@@ -63,7 +63,7 @@ impl<I: Invoke> Delivery<I> {
             self.notices.trouble(&error);
             if is_over(retries, count, start.elapsed()) {
                 let arn = format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{}", target.function);
-                return self.give_up(&error, destination.as_deref(), (rule, &arn), event);
+                return self.give_up((&error, count), destination.as_deref(), (rule, &arn), event);
             }
             let pause = RETRY_PAUSE_MIN.saturating_mul(2_u32.saturating_pow(count - 1));
             tokio::time::sleep(pause.min(RETRY_PAUSE_MAX)).await;
@@ -74,7 +74,7 @@ impl<I: Invoke> Delivery<I> {
     /// record that contains the event.
     fn give_up(
         &self,
-        error: &InvokeError,
+        (error, count): (&InvokeError, u32),
         destination: Option<&str>,
         (rule, target): (&str, &str),
         event: &Value,
@@ -89,6 +89,7 @@ impl<I: Invoke> Delivery<I> {
                 "requestContext": {
                     "functionArn": format!("{target}:$LATEST"),
                     "condition": "RetriesExhausted",
+                    "approximateInvokeCount": count,
                 },
                 "requestPayload": event,
                 "responsePayload": error.document(),

@@ -114,7 +114,11 @@ async fn queues_and_the_clock_are_kept() {
     assert!(kept.queues()["dead"].is_empty());
     StackClock::of(Some(kept)).pass(5).expect("within a hundred years");
     StackClock::of(Some(open(folder.path()).expect("data"))).pass(6).expect("the same");
-    assert_eq!(open(folder.path()).expect("data").passed_ms(), 11);
+    let kept = open(folder.path()).expect("data");
+    assert_eq!(kept.passed_ms(), 11);
+    let starts = (0..=STARTS_MAX as u64).map(|at_ms| kept.start(at_ms)).last().expect("starts");
+    assert_eq!((starts.len(), starts[0]), (STARTS_MAX, 1));
+    assert_eq!(open(folder.path()).expect("data").start(200)[STARTS_MAX - 2..], [100, 200]);
 }
 
 #[tokio::test]

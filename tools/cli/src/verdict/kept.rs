@@ -1,6 +1,7 @@
 //! Dead letters, failed batches, and the queue of commands.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use aws_config::SdkConfig;
@@ -213,7 +214,9 @@ async fn oldest_ms(config: &SdkConfig, url: &str, now_ms: u64) -> Result<Option<
 fn newest_ms(answer: &str) -> Result<Option<u64>> {
     let times = texts(answer, "Timestamp")?;
     let newest = times.into_iter().zip(texts(answer, "Maximum")?).max();
-    newest.map(|(_, seconds)| Ok((seconds.parse::<f64>()? * 1_000.0) as u64)).transpose()
+    let Some((_, seconds)) = newest else { return Ok(None) };
+    let age = Duration::try_from_secs_f64(seconds.parse()?)?;
+    Ok(Some(u64::try_from(age.as_millis())?))
 }
 
 /// About how many messages of a queue are visible, and how many are hidden.
@@ -266,5 +269,23 @@ mod tests {
         assert_eq!(text(Some(5_000), ["a", "a"]), "5000 dead letters of a");
         assert_eq!(text(Some(5_000), ["a", "b"]), "5 or more dead letters of a");
         assert_eq!(text(None, ["a", "a"]), "10 or more dead letters of a");
+    }
+
+    #[test]
+    fn a_command_waits_too_long_after_ten_minutes_by_the_newest_value_of_the_metric() {
+        let point = |minute: u64, seconds: f64| {
+            let time = format!("<Timestamp>2026-01-01T00:{minute:02}:00Z</Timestamp>");
+            format!("<member><Maximum>{seconds}</Maximum>{time}</member>")
+        };
+        let newest = |points: &[(u64, f64)]| {
+            let points: String = points.iter().map(|(at, value)| point(*at, *value)).collect();
+            newest_ms(&format!("<All xmlns='a'>{points}</All>")).expect("numbers")
+        };
+        assert_eq!(newest(&[]), None);
+        assert_eq!(newest(&[(1, 700.0), (3, 601.5), (2, 900.0)]), Some(601_500));
+        let text = |age_ms| waits(age_ms, 0, QUEUED_LATE_MS * 2).map(|fault| fault.text);
+        assert_eq!([None, Some(QUEUED_LATE_MS)].map(text), [None, None]);
+        let waited = "The first command in the queue has waited for 10 minutes";
+        assert_eq!(text(Some(QUEUED_LATE_MS + 1)).as_deref(), Some(waited));
     }
 }

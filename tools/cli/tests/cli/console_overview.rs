@@ -3,12 +3,17 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::post;
 use ringfence_aws::Clock;
 use ringfence_core::rfc3339;
+use ringfence_local::queues::MessageOrder;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use crate::console::{Console, link};
-use crate::world::{BUCKET, EVENTS, INDEX, QUEUE, World};
+use crate::world::{BUCKET, COMMANDS, EVENTS, INDEX, QUEUE, World};
 
 const REDRIVE: &str = "/dead-letters/queues/Automations/redrive";
 const DELETE: &str = "/dead-letters/queues/Automations/delete";
@@ -40,6 +45,24 @@ async fn with_dead_letters(orders: &[&str]) -> World {
         world.queues.send(QUEUE, dead_letter.to_string()).unwrap();
     }
     world
+}
+
+/// Where a command is in its queue.
+fn in_group() -> MessageOrder {
+    MessageOrder { group: Some("roomId:r1".to_owned()), deduplication: Some("c-1".to_owned()) }
+}
+
+/// A CloudFormation that tells the outputs of a stack, and refuses its events.
+async fn refuses_events() -> String {
+    let output = "<O><OutputKey>EventTableName</OutputKey><OutputValue>events</OutputValue></O>";
+    let answer = post(async move |form: String| match form.contains("DescribeStacks&") {
+        true => (StatusCode::OK, output),
+        false => (StatusCode::FORBIDDEN, "<E><Message>you may not look</Message></E>"),
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, Router::new().route("/", answer)).await });
+    url
 }
 
 /// The line of a command so long ago.
@@ -96,28 +119,38 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     world.queues.send(QUEUE, "<b>a dead letter".to_owned()).unwrap();
     world.queues.send(QUEUE, failed("shop-PackParcel-1").to_string()).unwrap();
     // The first failure is too old for a fault, and the last command is not.
-    let lines = [line(1_800_000, "internal", &[]), line(1_000, "internal", &[])].concat();
+    let met = line(900, "accepted", &["sealId:s1"]).repeat(20);
+    let lines = [line(1_800_000, "internal", &[]), line(1_000, "internal", &[]), met].concat();
     fs::write(folder.path().join("pack-parcel.log"), lines).unwrap();
+    let at = rfc3339(Clock::system().now_ms());
+    let why = "a table is away. ".repeat(40);
+    let stopped = json!({ "timestamp": at, "failed_function": "index-events", "cause": why });
+    fs::write(folder.path().join("index-events.log"), stopped.to_string()).unwrap();
+    world.queues.put(COMMANDS, "{}".to_owned(), [].into(), in_group()).unwrap();
     let wrong = console(&world, &logs).await;
     let page = wrong.page("/").await;
     let shown = banner(&page);
     for part in [
-        "3 things are not well</h2>",
+        "5 things are not well</h2>",
         "Needs a person: </strong>1 dead letter of Automations: the message is not JSON",
         "Needs a person: </strong>1 dead letter of pack-parcel: RetriesExhausted",
         "href=\"/dead-letters\">Delete with a reason</a>",
         "1 command of pack-parcel failed: internal, since <time",
         "href=\"/commands\">Look at the commands</a>",
+        "20 of 21 commands of pack-parcel met conflicts, since <time",
+        "1 run of index-events failed: a table is away. ",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
+    assert!(!shown.contains(&why) && !shown.contains("Not known"), "{shown}");
+    assert!(page.contains("/commands\">Commands queued</a><strong>1</strong>"), "{page}");
     let dot = wrong.page("/verdict").await;
     assert_eq!(
         dot,
-        "<span class=\"dot wrong\" aria-hidden=\"true\"></span><span>3 things are not well</span>"
+        "<span class=\"dot wrong\" aria-hidden=\"true\"></span><span>5 things are not well</span>"
     );
     for tile in [
-        "tile wrong\"><a href=\"/commands\">Commands</a><strong>2<",
+        "tile wrong\"><a href=\"/commands\">Commands</a><strong>22<",
         "tile\"><a href=\"/views\">Views</a><strong>2<",
         "tile\"><a href=\"/lanes\">Reactors</a><strong>1<",
         "tile wrong\"><a href=\"/dead-letters\">Dead letters</a><strong>2<",
@@ -134,8 +167,18 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
 
     let (code, status) = world.json(&["status", logs[0], logs[1]]);
     assert_eq!(code, 1);
-    let found = &status["findings"][0];
-    assert_eq!((&found["what"], &found["name"]), (&json!("slice"), &json!("pack-parcel")));
+    let found = status["findings"].as_array().unwrap().iter();
+    let found: Vec<_> = found.map(|it| (it["what"].as_str(), it["name"].as_str())).collect();
+    let functions = [("function", "index-events"), ("slice", "pack-parcel")];
+    let all = functions.into_iter().chain([("conflicts", "pack-parcel")]);
+    assert_eq!(found, all.map(|(what, name)| (Some(what), Some(name))).collect::<Vec<_>>());
+    assert_eq!(status["findings"][0]["text"], format!("1 run of index-events failed: {why}"));
+    let (_, lines) = world.run(&["status", logs[0], logs[1]]);
+    assert!(lines.starts_with("1 run of index-events failed: a table"), "{lines}");
+    assert!(
+        lines.lines().next().unwrap().contains("… (since ") && !lines.contains(&why),
+        "{lines}"
+    );
     let counts = &status["counts"];
     assert_eq!((&counts["views"], &counts["reactors"]), (&json!(2), &json!(1)), "{status}");
     assert_eq!(status["unknown"].as_array().unwrap().len(), 1, "no flag names a queue: {status}");
@@ -377,8 +420,9 @@ async fn commands_and_conflicts_of_a_time_are_shown() {
     }
     assert!(!overview.contains("deployed"), "the stack is not named: {overview}");
     let stack = ["--stack", "ringfence-local", "--index-table", INDEX, "--table", EVENTS];
-    let stack = Console::start(&world, &[&stack[..], &logs].concat()).await;
-    let page = stack.page("/?within=15m").await;
+    let flags = [&stack[..], &logs].concat();
+    let deployed = Console::start(&world, &flags).await;
+    let page = deployed.page("/?within=15m").await;
     for part in [
         "Z: the stack was created</title></line></svg><ul class=\"legend\">",
         "<li class=\"mark\">deployed</li>",
@@ -386,6 +430,14 @@ async fn commands_and_conflicts_of_a_time_are_shown() {
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }
+    let url = refuses_events().await;
+    let refused = Console::start_with(&world, &flags, |command| {
+        command.env("AWS_ENDPOINT_URL_CLOUDFORMATION", url);
+    });
+    let page = refused.await.page("/?within=15m").await;
+    assert!(page.contains("The deployments are not known: "), "{page}");
+    assert!(page.contains(": 403: you may not look.</p>"), "{page}");
+    assert!(page.contains("Numbers of Events by context"), "the curves are there: {page}");
     let (status, page) = console.refused("/?within=soon").await;
     assert!(status == 400 && page.contains("15m, 1h, 24h, 7d"), "{page}");
 }
