@@ -204,9 +204,7 @@ fn this_program(template: &Template) -> Result<BTreeMap<String, PathBuf>> {
 }
 
 fn describe(stack: &RunningStack, console: &str, files: &Files, options: &StackOptions) {
-    println!(
-        "\nConsole     {console} (pages for a browser: events, what caused what, views, health, trouble)"
-    );
+    println!("\nConsole     {console} (pages for a browser: whether all is well, the map, events)");
     println!("HTTP API    {}", stack.api());
     let mut routes: Vec<_> = stack.routes().iter().map(|r| (&r.path, &r.method)).collect();
     routes.sort();
