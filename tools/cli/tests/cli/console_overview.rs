@@ -424,7 +424,7 @@ async fn commands_and_conflicts_of_a_time_are_shown() {
     let deployed = Console::start(&world, &flags).await;
     let page = deployed.page("/?within=15m").await;
     for part in [
-        "Z: the stack was created</title></line></svg><ul class=\"legend\">",
+        "Z: the stack was created</title></line></svg>",
         "<li class=\"mark\">deployed</li>",
         "<td colspan=\"2\">deployed: the stack was created</td>",
     ] {
