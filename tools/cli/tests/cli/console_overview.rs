@@ -114,7 +114,7 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     assert!(banner(&well).contains("All is well</h2>"), "{well}");
     assert!(!banner(&well).contains("Not known"), "{well}");
     let (_, cost) = well.split_once("to DynamoDB and ").unwrap();
-    assert_eq!(cost.split_once(" read units").unwrap().0, "5.5", "{well}");
+    assert_eq!(cost.split_once(" read units").unwrap().0, "7.5", "{well}");
 
     world.queues.send(QUEUE, "<b>a dead letter".to_owned()).unwrap();
     world.queues.send(QUEUE, failed("shop-PackParcel-1").to_string()).unwrap();
@@ -132,13 +132,17 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     let shown = banner(&page);
     for part in [
         "5 things are not well</h2>",
-        "Needs a person: </strong>1 dead letter of Automations: the message is not JSON",
-        "Needs a person: </strong>1 dead letter of pack-parcel: RetriesExhausted",
+        "<strong>1 dead letter of Automations</strong>",
+        "A person has to decide.</p><p class=\"cause\">the message is not JSON",
+        "<strong>1 dead letter of pack-parcel</strong>",
+        "<p class=\"cause\">RetriesExhausted</p>",
         "href=\"/dead-letters\">Delete with a reason</a>",
-        "1 command of pack-parcel failed: internal, since <time",
-        "href=\"/commands\">Look at the commands</a>",
-        "20 of 21 commands of pack-parcel met conflicts, since <time",
-        "1 run of index-events failed: a table is away. ",
+        "<strong>1 command of pack-parcel failed</strong>, since <time",
+        "<p class=\"cause\">internal</p>",
+        "href=\"/commands#failures\">See what failed, and mend the cause</a>",
+        "<strong>20 of 21 commands of pack-parcel met conflicts</strong>, since <time",
+        "<strong>1 run of index-events failed</strong>, since <time",
+        "<p class=\"cause\">a table is away. ",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
@@ -160,7 +164,8 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     let map = wrong.page("/map").await;
     assert_eq!(map.matches("class=\"node command wrong\"").count(), 1, "{map}");
     assert!(map.contains("class=\"node context wrong\""), "{map}");
-    assert_eq!(map.matches("<title>4 in the last hour</title>").count(), 1, "of both: {map}");
+    let rates = map.matches("<title>44 in the last hour</title>").count();
+    assert_eq!(rates, 2, "of both lines, to the event and to its deadline: {map}");
     assert!(wrong.page("/events").await.contains("data-verdict=\"/verdict\">Is all well?</a>"));
     let again = wrong.page("/").await;
     assert!(!again.contains("to DynamoDB"), "the verdict is kept for a while: {again}");
@@ -168,11 +173,11 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     let (code, status) = world.json(&["status", logs[0], logs[1]]);
     assert_eq!(code, 1);
     let found = status["findings"].as_array().unwrap().iter();
-    let found: Vec<_> = found.map(|it| (it["what"].as_str(), it["name"].as_str())).collect();
+    let found: Vec<_> = found.map(|it| (it["what"].as_str(), it["names"][0].as_str())).collect();
     let functions = [("function", "index-events"), ("slice", "pack-parcel")];
     let all = functions.into_iter().chain([("conflicts", "pack-parcel")]);
     assert_eq!(found, all.map(|(what, name)| (Some(what), Some(name))).collect::<Vec<_>>());
-    assert_eq!(status["findings"][0]["text"], format!("1 run of index-events failed: {why}"));
+    assert_eq!(status["findings"][0]["cause"], why);
     let (_, lines) = world.run(&["status", logs[0], logs[1]]);
     assert!(lines.starts_with("1 run of index-events failed: a table"), "{lines}");
     assert!(
@@ -186,8 +191,8 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     let (_, unread) = world.json(&[&["status"], &nowhere[..]].concat());
     assert_eq!(unread["counts"]["views"], json!(null), "{unread}");
     assert_eq!(unread["counts"]["reactors"], json!(null), "{unread}");
-    let names = unread["findings"].as_array().unwrap().iter().map(|it| it["name"].as_str());
-    let unreadable = ["views", "reactors", "queue of commands"];
+    let names = unread["findings"].as_array().unwrap().iter().map(|it| it["names"][0].as_str());
+    let unreadable = ["views", "reactors", "deadlines", "queue of commands"];
     assert_eq!(names.collect::<Vec<_>>(), unreadable.map(Some), "{unread}");
 }
 
@@ -213,8 +218,11 @@ async fn readers_are_late_with_an_old_event_that_they_have_not_read() {
     world.indexed_demand("p3", "o3").await;
     let (_, late) = world.json(&["status"]);
     let texts = late["findings"].as_array().unwrap().iter().map(|it| it["text"].as_str().unwrap());
-    let behind = ["The view catalog-products", "The view product-demand", "ask-supplier"];
-    assert!(texts.eq(behind.map(|name| format!("{name} is 1 event behind"))), "{late}");
+    let behind = [
+        "The views catalog-products and product-demand are 1 event behind",
+        "ask-supplier is 1 event behind",
+    ];
+    assert!(texts.eq(behind), "{late}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -372,7 +380,10 @@ async fn a_stack_names_queues_and_buckets_and_a_queue_that_fails_hides_nothing_e
     let page = console(&world, &["--queue", "Other=http://127.0.0.1:1/0/other"]).await;
     let (page, overview) = (page.page("/dead-letters").await, page.page("/").await);
     assert!(page.contains("Queue Other</h2>") && page.contains("Queue Automations"), "{page}");
-    assert!(banner(&overview).contains("The dead letters of Other can't be read: "), "{overview}");
+    assert!(
+        banner(&overview).contains("<strong>The dead letters of Other can't be read<"),
+        "{overview}"
+    );
     assert!(overview.contains("Dead letters</a><strong>?</strong>"), "{overview}");
     let nowhere = Console::start(&world, &[]).await;
     let page = nowhere.page("/dead-letters").await;

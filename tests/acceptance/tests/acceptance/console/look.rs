@@ -1,5 +1,8 @@
 //! Checks of the look of all pages, and of their use without a mouse, without colours, and without the script.
 
+use std::fs;
+
+use ringfence_local::workspace_root;
 use serde_json::{Value, json};
 
 use super::browser::Browser;
@@ -22,6 +25,24 @@ const FAULTS: &str = "(async () => {
         [id, html.slice(0, 200), ...[...any, ...all, ...none].map(({ message }) => message)].join(': ')));
 })()";
 
+/// Checks the diagrams of a stack's map with the parser of Mermaid.
+pub(crate) async fn the_diagrams_of_the_map_are_mermaid(browser: &Browser, folder: &str) {
+    let Some(mermaid) = contract::script("@mermaid-js/tiny").await else { return };
+    let page = fs::read_to_string(workspace_root().join(folder).join("docs/map.md")).unwrap();
+    let diagrams = page.split("```mermaid\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let diagrams: Vec<_> = diagrams.collect();
+    for kind in ["eventmodeling", "flowchart"] {
+        assert!(diagrams.iter().any(|diagram| diagram.starts_with(kind)), "{kind}: {page}");
+    }
+    browser.run(&mermaid).await;
+    let faults = format!(
+        "Promise.all({}.map(text => mermaid.parse(text).then(() => [], fault => [text, String(fault)])))",
+        json!(diagrams)
+    );
+    let faults: Vec<Vec<String>> = browser.value(&faults).await;
+    assert!(faults.concat().is_empty(), "{faults:#?}");
+}
+
 /// The pages of the navigation.
 pub(crate) async fn pages(browser: &Browser, site: &Site) -> Vec<String> {
     browser.open(&site.url("/events")).await;
@@ -35,7 +56,7 @@ pub(crate) async fn every_page_is_accessible_in_each_size_and_colour(
     site: &Site,
     pages: &[String],
 ) {
-    let axe = contract::axe().await;
+    let axe = contract::script("axe-core/axe.min.js").await;
     let mut all = Vec::new();
     for page in pages {
         browser.open(&site.url(page)).await;

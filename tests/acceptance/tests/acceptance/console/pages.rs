@@ -25,7 +25,10 @@ fn has_row(text: &str) -> String {
 pub(crate) async fn a_new_event_appears_by_itself(browser: &Browser, site: &Site) {
     browser.open(site.api()).await;
     assert_eq!(browser.text("h1").await, "Overview", "the root of the API leads to the console");
-    browser.until("document.querySelector('.verdict').innerText === 'All is well'").await;
+    let is_well = "document.querySelector('.verdict').innerText === 'All is well'";
+    browser.until(is_well).await;
+    browser.run("document.querySelector('#overview h2').id = 'old'; return look()").await;
+    assert!(browser.value::<bool>(&format!("!window.old && {is_well}")).await, "it looks again");
     browser.follow("Events").await;
     browser.find("form.filter").await;
     site.define_course("warm").await;
@@ -72,6 +75,31 @@ pub(crate) async fn the_flow_leads_from_each_event_to_each_other(browser: &Brows
     assert_eq!(browser.value::<String>(here).await, "event ProductAdded");
     let again: Vec<String> = browser.value(chips).await;
     assert_eq!(again, flow, "the flow is the same from each of its events");
+}
+
+pub(crate) async fn a_deadline_is_on_the_axis_until_it_is_cleared(browser: &Browser, site: &Site) {
+    let opened = async |event_type: &str| {
+        browser.open(&site.url(&format!("/events?type={event_type}"))).await;
+        browser.until(&format!("location.reload() || {}", has_row(event_type))).await;
+        browser.follow(event_type).await;
+        browser.find(".flow").await;
+    };
+    let shows = |after: &str, text: &str| {
+        format!(
+            "location.reload() || [...document.querySelectorAll('.flow li')].some(({{ textContent }}) => \
+             textContent.startsWith('{after}') && textContent.includes('{text}'))"
+        )
+    };
+    site.send_sample("inventory", "receive-stock").await;
+    site.send_sample("inventory", "reserve-stock").await;
+    opened("StockReserved").await;
+    browser.until(&shows("+0 ms", "sets a deadline for reaction inventory/release-stock")).await;
+    browser.until(&shows("+15 min", "order-2 is due in 1")).await;
+    site.send_sample("signups", "initiate-sign-up").await;
+    opened("SignUpInitiated").await;
+    browser.until(&shows("+1 h", "is due in 59 min")).await;
+    site.send_sample("signups", "confirm-sign-up").await;
+    browser.until(&shows("+0 ms", "has no deadline any more")).await;
 }
 
 /// Returns the pages that show hostile text, as soon as each of them does.
