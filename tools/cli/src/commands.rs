@@ -74,7 +74,7 @@ pub struct CommandLine {
     pub cause: Option<String>,
 }
 
-/// The line of a run of a function that is not a slice: it failed, or has one of these numbers.
+/// The line of a run that is not of a command: it failed, or has one of these numbers.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 pub struct RunLine {
     /// When it was: RFC 3339.

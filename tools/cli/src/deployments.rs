@@ -59,7 +59,7 @@ pub async fn since(
         let answer = service.call("POST", "/", &FORM, &body).await;
         let text = answer.and_then(Answer::accepted).with_context(reading)?;
         let (page, next) = page(&text).with_context(reading)?;
-        let is_over = page.last().is_none_or(|oldest| oldest.at_ms < since_ms);
+        let is_over = page.last().is_some_and(|oldest| oldest.at_ms < since_ms);
         events.extend(page.into_iter().filter(|event| event.at_ms >= since_ms));
         let Some(next) = next.filter(|_| !is_over) else { break };
         body = format!("{form}&NextToken={}", encoded(&next));

@@ -200,11 +200,13 @@ fn principals(stats: &Stats) -> Markup {
         return html! { p.note { "None." } };
     }
     html! {
-        table.figures {
-            thead { tr { th scope="col" { "Principal" } th.number scope="col" { "Commands" } } }
-            tbody {
-                @for (principal, commands) in &stats.principals {
-                    tr { th scope="row" { (visible(principal)) } td.number { (commands) } }
+        div.wide tabindex="0" role="region" aria-label="Commands by principal" {
+            table.figures {
+                thead { tr { th scope="col" { "Principal" } th.number scope="col" { "Commands" } } }
+                tbody {
+                    @for (principal, commands) in &stats.principals {
+                        tr { th scope="row" { (visible(principal)) } td.number { (commands) } }
+                    }
                 }
             }
         }

@@ -16,7 +16,7 @@ use ringfence_stack::Stack;
 use serde_json::Value;
 
 use crate::filter::{Filter, Form};
-use crate::frame::{self, Problem, ago, boundary_url, chip, shown, slice_url};
+use crate::frame::{self, Problem, ago, boundary_url, chip, encoded, given, shown, slice_url};
 use crate::node::slice_kind;
 use crate::site::Site;
 use ringfence_cli::place::CheckpointName;
@@ -40,7 +40,7 @@ const GROUP_FAR_MAX: usize = 100;
 /// The parameter of a page that takes more read units.
 const FURTHER: &str = "further";
 /// The most characters of a payload in a row.
-const DATA_CHARS_MAX: usize = 240;
+pub(crate) const DATA_CHARS_MAX: usize = 240;
 /// At most this many waiting events are sent together.
 const TOGETHER_MAX: usize = 100;
 /// A browser reconnects after this time.
@@ -69,7 +69,7 @@ pub(crate) async fn page(
     Query(parameters): Parameters,
 ) -> Result<Markup, Problem> {
     let filter = Filter::of(Form::of(&parameters))?;
-    let given = |name: &str| Some(&*parameters.iter().find(|(it, _)| it == name)?.1);
+    let given = |name| given(&parameters, name);
     let limit = given("limit").map_or(Ok(LIMIT), limit)?;
     let index = site.index();
     let end = index.end().await?;
@@ -220,6 +220,18 @@ pub(crate) fn before_entry(checkpoint: Checkpoint) -> Checkpoint {
     checkpoint.previous().unwrap_or_default()
 }
 
+/// The page that leads to the event with this id.
+pub(crate) fn url_of_id(id: &str) -> Option<String> {
+    let (partition, slot) = id.rsplit_once('/')?;
+    let slot: u64 = slot.parse().ok()?;
+    Some(format!("/events/{}/{slot}", encoded(partition)))
+}
+
+/// The id of an event, with a link to its page.
+pub(crate) fn event_link(id: &str) -> Markup {
+    html! { @match url_of_id(id) { Some(url) => { a href=(url) { (id) } }, None => { (id) } } }
+}
+
 /// The page of an event.
 pub(crate) fn event_url(checkpoint: Checkpoint) -> String {
     format!("/events/{checkpoint}")
@@ -283,7 +295,7 @@ pub(crate) async fn live(
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     let filter = Filter::of(Form::of(&parameters))?;
-    let after = parameters.iter().find(|(name, _)| name == "after").map(|(_, value)| &**value);
+    let after = given(&parameters, "after");
     let last = headers.get("last-event-id").and_then(|last| last.to_str().ok());
     let after = last.or(after).and_then(|text| text.parse().ok());
     let after = after.ok_or_else(|| Problem::bad("after: write a checkpoint."))?;

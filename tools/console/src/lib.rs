@@ -35,9 +35,11 @@ mod search;
 mod series;
 mod site;
 mod slices;
+mod touched;
 mod trouble;
 mod types;
 mod verdict;
+mod versions;
 mod views;
 
 use std::collections::BTreeMap;

@@ -189,8 +189,8 @@ impl Traffic {
                         What::View | What::Parked => node.kind == NodeKind::View,
                         What::Reactor | What::Lane => node.is_reactor() || node.is_slice(),
                         What::Deadline | What::Slice | What::Conflicts => node.is_slice(),
-                        What::DeadLetters => node.kind != NodeKind::Event,
-                        What::Function | What::Queue | What::Source => false,
+                        What::DeadLetters | What::Function => node.kind != NodeKind::Event,
+                        What::Queue | What::Source => false,
                     }
             };
             for node in map.nodes.iter().filter(is_it) {

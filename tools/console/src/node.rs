@@ -29,18 +29,19 @@ pub(crate) fn page_link(node: &Node) -> Markup {
 
 /// A link with the name of a node.
 pub(crate) fn link(node: &Node, url: &str) -> Markup {
-    let kind = match node.kind {
-        NodeKind::Command | NodeKind::Context => Kind::Command,
-        NodeKind::Event => Kind::Event,
-        NodeKind::View => Kind::View,
-        NodeKind::Reaction => Kind::Reaction,
-    };
-    chip(kind, &node.name, url)
+    chip(of(node.kind), &node.name, url)
 }
 
 /// The kind of a slice, as on the map.
 pub(crate) fn slice_kind(context: &ContextInfo, slice: &SliceInfo) -> Kind {
-    let has_deadline = || context.dues.iter().any(|due| due.name == slice.name);
-    let is_reaction = slice.scopes.is_none() && (!slice.reacts_to.is_empty() || has_deadline());
-    if is_reaction { Kind::Reaction } else { Kind::Command }
+    of(NodeKind::of_slice(context, slice))
+}
+
+fn of(kind: NodeKind) -> Kind {
+    match kind {
+        NodeKind::Command | NodeKind::Context => Kind::Command,
+        NodeKind::Event => Kind::Event,
+        NodeKind::View => Kind::View,
+        NodeKind::Reaction => Kind::Reaction,
+    }
 }

@@ -15,7 +15,7 @@ const REACTOR: &str = "ask-supplier";
 const DESK: &str = "productId:desk";
 
 /// Runs the reactor, and returns the number of its effects.
-async fn run(world: &World, is_refused: bool) -> u64 {
+pub(crate) async fn run(world: &World, is_refused: bool) -> u64 {
     let handler = Outside::new(AskSupplier { is_refused }).unwrap();
     let (client, clock) = (world.client.clone(), Clock::system());
     let index = Index::new(client.clone(), INDEX, world.bodies());

@@ -137,6 +137,15 @@ impl Node {
 }
 
 impl NodeKind {
+    /// The kind of a slice: a reaction, unless callers give its commands.
+    #[must_use]
+    pub fn of_slice(context: &ContextInfo, slice: &SliceInfo) -> Self {
+        let has_deadline = || context.dues.iter().any(|due| due.name == slice.name);
+        // If nothing in the stack gives them, a caller without a route does.
+        let is_reaction = slice.scopes.is_none() && (!slice.reacts_to.is_empty() || has_deadline());
+        if is_reaction { Self::Reaction } else { Self::Command }
+    }
+
     /// Its class in a style.
     #[must_use]
     pub fn class(self) -> &'static str {
@@ -243,20 +252,14 @@ impl Map {
         for event in slice.reads.iter().filter_map(read) {
             self.edge(event, &id, EdgeKind::Reads);
         }
-        let is_command = slice.scopes.is_some();
         let words = [
-            ("command", is_command),
+            ("command", slice.scopes.is_some()),
             ("automation", !slice.reacts_to.is_empty()),
             ("deadline", due.is_some()),
         ];
         let words: Vec<_> = words.iter().filter(|(_, is)| *is).map(|(word, _)| *word).collect();
-        let (kind, what) = match &*words.join(", ") {
-            // Only a direct caller gives it.
-            "" => (NodeKind::Command, "command".to_owned()),
-            what if is_command => (NodeKind::Command, what.to_owned()),
-            what => (NodeKind::Reaction, what.to_owned()),
-        };
-        self.node(id, kind, &what, context.name, slice.name);
+        let what = if words.is_empty() { "command".to_owned() } else { words.join(", ") };
+        self.node(id, NodeKind::of_slice(context, slice), &what, context.name, slice.name);
         if let Some(node) = self.nodes.last_mut() {
             node.about = slice.about.to_owned();
             node.reads = reads;

@@ -298,6 +298,8 @@ fn a_decision_reads_the_type_of_its_own_context_and_not_the_same_name_elsewhere(
     let map = Map::of(&stack);
     let crossing = map.crossing().map(|(from, to, edge)| (from, to, edge.does, &*edge.to));
     assert!(crossing.eq([("carts", "parcels", EdgeKind::Reacts, "parcels/move")]), "{map:?}");
+    let followers = map.followers("carts/move").into_iter().map(|node| &*node.id);
+    assert!(followers.eq(["carts/move", "carts/reactor:tell", "parcels/move"]), "{map:?}");
     let twice = map.edges.iter().filter(|it| it.from == "carts/Moved" && it.to == "carts/move");
     assert!(twice.map(|edge| edge.does).eq([EdgeKind::Reacts, EdgeKind::Reads]), "{map:?}");
     let (url, none) = (|node: &Node| Some(node.id.clone()), BTreeMap::new());
