@@ -103,7 +103,7 @@ async fn of_views(
         let Some(ViewStanding { registered, served, .. }) = standing else { continue };
         let count = registered.parked + registered.parked_events;
         if count > 0 {
-            let what = counted(count, "row or event is", "rows or events are");
+            let what = counted(count, "row or event is", "rows and events are");
             verdict.findings.push(StackFault {
                 what: What::Parked,
                 names: vec![name.to_owned()],
