@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::{Query, State};
 use maud::{Markup, html};
-use ringfence_core::{Boundary, BoundaryId};
 use ringfence_aws::ms_of_rfc3339;
+use ringfence_core::{Boundary, BoundaryId};
 use ringfence_stack::Stack;
 
 use crate::events::slice_chip;

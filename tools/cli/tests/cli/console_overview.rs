@@ -160,7 +160,7 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     let map = wrong.page("/map").await;
     assert_eq!(map.matches("class=\"node command wrong\"").count(), 1, "{map}");
     assert!(map.contains("class=\"node context wrong\""), "{map}");
-    assert_eq!(map.matches("<title>4 in the last hour</title>").count(), 1, "of both: {map}");
+    assert_eq!(map.matches("<title>44 in the last hour</title>").count(), 1, "of both: {map}");
     assert!(wrong.page("/events").await.contains("data-verdict=\"/verdict\">Is all well?</a>"));
     let again = wrong.page("/").await;
     assert!(!again.contains("to DynamoDB"), "the verdict is kept for a while: {again}");
