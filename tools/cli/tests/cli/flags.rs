@@ -1,6 +1,6 @@
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
-use crate::world::ringfence;
+use crate::world::{BUCKET, World, ringfence};
 
 /// The error of the command in an empty environment.
 fn refused(arguments: &str) -> String {
@@ -200,4 +200,19 @@ fn every_command_shows_an_example() {
         assert!(help.contains(&format!("  ringfence {command}")), "{command}: {help}");
         calls(&help).for_each(check_call);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_endpoint_of_a_service_counts_as_absent() {
+    let world = World::start().await;
+    let redrive = |service: &str, arguments: &[&str]| {
+        let mut command = world.command(arguments);
+        command.env(service, "").env("AWS_ENDPOINT_URL", &world.services);
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        let [stdout, stderr] = [stdout, stderr].map(|text| String::from_utf8(text).unwrap());
+        assert_eq!(status.code(), Some(0), "{service}: {stderr}");
+        assert!(stdout.contains("0 left"), "{service}: {stdout}");
+    };
+    redrive("AWS_ENDPOINT_URL_SQS", &["redrive", "--queue", &world.queue_url()]);
+    redrive("AWS_ENDPOINT_URL_S3", &["redrive", "--bucket", BUCKET, "--to", "bus"]);
 }

@@ -352,21 +352,6 @@ async fn a_stack_names_tables_bus_queues_and_buckets() {
     assert!(unknown.starts_with(expected) && unknown.contains("shop does not exist"), "{unknown}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_empty_endpoint_of_a_service_counts_as_absent() {
-    let world = World::start().await;
-    let redrive = |service: &str, arguments: &[&str]| {
-        let mut command = world.command(arguments);
-        command.env(service, "").env("AWS_ENDPOINT_URL", &world.services);
-        let Output { status, stdout, stderr } = command.output().unwrap();
-        let [stdout, stderr] = [stdout, stderr].map(|text| String::from_utf8(text).unwrap());
-        assert_eq!(status.code(), Some(0), "{service}: {stderr}");
-        assert!(stdout.contains("0 left"), "{service}: {stdout}");
-    };
-    redrive("AWS_ENDPOINT_URL_SQS", &["redrive", "--queue", &world.queue_url()]);
-    redrive("AWS_ENDPOINT_URL_S3", &["redrive", "--bucket", BUCKET, "--to", "bus"]);
-}
-
 /// A queue that returns these messages, by their ids, one batch for each request, and deletes none.
 async fn queue(batches: &[&[&str]]) -> String {
     let message = |id: &&str| json!({ "MessageId": id, "ReceiptHandle": id, "Body": "hello" });

@@ -394,8 +394,7 @@ mod tests {
         let of = |id: &str| flow(&resources[id]["Properties"]);
         assert!(of("ProjectViews").contains("EVENT_BUS"), "{}", of("ProjectViews"));
         assert!(of("ProjectViewsRole").contains("events:PutEvents"));
-        let notified = flow(&resources["SendMail"]["Properties"]["Events"]["Notified"]);
-        assert!(notified.contains("readers: [send-mail]"), "{notified}");
+        assert!(of("SendMail").contains("readers: [send-mail]"), "{}", of("SendMail"));
         assert!(resources.get("QueryViews").is_none() && resources.get("ReactInOrder").is_none());
     }
 }
