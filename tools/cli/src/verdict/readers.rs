@@ -200,16 +200,22 @@ async fn of_deadlines(
 }
 
 fn late(name: &str, standing: &DueStanding, now_ms: u64) -> Option<StackFault> {
-    let since_ms = standing.late_since(now_ms)?;
+    let (since_ms, count) = (standing.late_since(now_ms)?, standing.rows as u64);
     Some(StackFault {
         what: What::Deadline,
         names: vec![name.to_owned()],
-        count: standing.rows as u64,
+        count,
         since_ms: Some(since_ms),
-        text: format!("Deadlines of {name} are late"),
-        cause: standing.notes.first().map(|(_, note)| note.why.clone()),
+        text: match count {
+            1 => format!("1 deadline of {name} is late"),
+            count => format!("{count} deadlines of {name} are late"),
+        },
+        cause: Some(standing.notes.first().map_or_else(
+            || "fire-deadlines has not tried".to_owned(),
+            |(_, note)| format!("tried {}, {}", counted(note.tries.into(), "time", "times"), note.why),
+        )),
         url: "/deadlines".to_owned(),
-        step: "Mend the cause, then run `ringfence due`",
+        step: "Look at the deadlines",
     })
 }
 
@@ -235,8 +241,12 @@ mod tests {
         let notes = vec![("a".to_owned(), note)];
         let standing = DueStanding { rows: 2, is_more: false, earliest_ms: Some(1_000), notes };
         let found = |now_ms| late("release", &standing, now_ms).map(|it| (it.count, it.line()));
-        let text = "Deadlines of release are late: no stock".to_owned();
+        let text = "2 deadlines of release are late: tried 7 times, no stock".to_owned();
         assert_eq!(found(1_000 + DUE_LATE_MS), None);
         assert_eq!(found(1_001 + DUE_LATE_MS), Some((2, text)));
+        let untried = DueStanding { notes: Vec::new(), rows: 1, ..standing };
+        let found = late("release", &untried, 1_001 + DUE_LATE_MS).map(|it| it.line());
+        let text = "1 deadline of release is late: fire-deadlines has not tried";
+        assert_eq!(found.as_deref(), Some(text));
     }
 }
