@@ -1,11 +1,14 @@
 //! The log of a function: one JSON object a line.
 
 use std::error::Error;
+use std::fmt;
 
+use ringfence_aws::Clock;
+use ringfence_core::rfc3339;
 use tracing::{Level, Subscriber};
 use tracing_subscriber::{
-    Layer, filter::LevelFilter, filter::filter_fn, fmt::MakeWriter, layer::SubscriberExt, registry,
-    util::SubscriberInitExt,
+    Layer, filter::LevelFilter, filter::filter_fn, fmt::MakeWriter, fmt::format::Writer,
+    fmt::time::FormatTime, layer::SubscriberExt, registry, util::SubscriberInitExt,
 };
 
 use crate::bounded::bounded;
@@ -30,12 +33,21 @@ where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let format = tracing_subscriber::fmt::layer().json().flatten_event(true).with_target(false);
-    let format = format.with_current_span(false).with_writer(writer);
+    let format = format.with_current_span(false).with_timer(StackTime).with_writer(writer);
     let shown = filter_fn(move |line| {
         *line.level() <= level
             && (*line.level() <= Level::WARN || !is_dependency(line.file(), line.target()))
     });
     registry().with(format.with_filter(shown.with_max_level_hint(level)))
+}
+
+/// The time of the stack's clock, as in the lines of commands.
+struct StackTime;
+
+impl FormatTime for StackTime {
+    fn format_time(&self, line: &mut Writer<'_>) -> fmt::Result {
+        line.write_str(&rfc3339(Clock::system().now_ms()))
+    }
 }
 
 /// Whether a line of this file and target comes from a crate that Cargo has fetched. A list of names would not be

@@ -17,7 +17,8 @@ pub fn start(
     serve: LocalBoxFuture<'_, Result<(), Error>>,
 ) -> ExitCode {
     init_logs();
-    log_panics(slice.or(failed_function));
+    let failed_function = slice.or(failed_function);
+    log_panics(failed_function);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let served = match runtime {
         Ok(runtime) => runtime.block_on(serve),

@@ -145,13 +145,13 @@ impl ReactorStanding {
 
 /// How far the effects of a lane are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Receipt {
+pub struct Receipt {
     /// After the last event whose effects are all done.
-    pub(crate) done: Checkpoint,
+    pub done: Checkpoint,
     /// After the event that is under way.
-    pub(crate) began: Option<Checkpoint>,
+    pub began: Option<Checkpoint>,
     /// How many of its effects are done.
-    pub(crate) n: usize,
+    pub n: usize,
     /// Whether the next one has begun and may have happened.
     pub(crate) open: bool,
     /// The id of a person's request for which the next one has begun.

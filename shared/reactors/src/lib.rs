@@ -25,7 +25,7 @@ mod work;
 pub use error::ReactorError;
 pub use function::{ANSWER_TIME, ReactorFunction, run};
 pub use handler::{Handler, Outside};
-pub use item::{ParkedLane, ReactorStanding, Unpark};
+pub use item::{ParkedLane, ReactorStanding, Receipt, Unpark};
 pub use lanes::{
     BATCH_EVENTS_MAX, EFFECT_TIME_MAX, Ended, Lanes, PAUSES, RanLanes, WAITING_LANES_MAX,
 };

@@ -233,8 +233,11 @@ impl ReactorTable {
         heard.await?.map(|()| false).map_err(|_| overtaken(reactor))
     }
 
-    /// The receipts of lanes. Strong reads.
-    pub(crate) async fn receipts(
+    /// The receipts of lanes, each named once. Strong reads.
+    ///
+    /// # Errors
+    /// A request that fails for good or too often.
+    pub async fn receipts(
         &self,
         reactor: &str,
         lanes: &[BoundaryId],

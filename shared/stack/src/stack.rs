@@ -4,8 +4,8 @@ use std::any::type_name;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_core::{
-    Catalog, CatalogError, Catalogs, Cause, Context, Due, Lane, LogKind, LogName, LogOf, Name,
-    Reads, ReadsOf, Slice, Writes, events_are_record, route_scopes,
+    Catalog, CatalogError, Catalogs, Cause, Context, Current, Due, Lane, LogKind, LogName, LogOf,
+    Name, Reads, ReadsOf, Slice, Writes, events_are_record, route_scopes,
 };
 use ringfence_lambda::VariableNames;
 use ringfence_log::{BoundaryShape, Dependence, Log, Sourced, Sources};
@@ -77,6 +77,8 @@ pub struct ReactorInfo {
     pub views: &'static [&'static str],
     /// The variables that its function reads. They are found when they are needed.
     pub variables: fn() -> VariableNames,
+    /// The effects of an event that it reads, each as its type prints itself.
+    pub plan: fn(&Current<'_>) -> Result<Vec<String>, serde_json::Error>,
 }
 
 /// A slice.
@@ -271,7 +273,12 @@ impl Visitor for Found {
     fn reactor<R: Reactor>(&mut self) {
         let (name, lane, reads) = (R::NAME, R::LANE, R::Reads::TYPES);
         let variables = || ringfence_lambda::variables::<ReactorFunction<R>>(&());
-        self.last().reactors.push(ReactorInfo { name, lane, reads, views: R::VIEWS, variables });
+        let plan = |event: &Current<'_>| {
+            let effects = R::plan(&R::Reads::decode(event)?);
+            Ok(effects.iter().map(|effect| format!("{effect:?}")).collect())
+        };
+        let reactor = ReactorInfo { name, lane, reads, views: R::VIEWS, variables, plan };
+        self.last().reactors.push(reactor);
     }
 
     fn function<F: Function>(&mut self) {

@@ -1,5 +1,6 @@
 //! Reads the rows that are served, and can wait until they show an event.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
@@ -10,7 +11,7 @@ use ringfence_feed::{Checkpoint, Checkpoints, Index};
 use crate::keys::{Keys, reader_of};
 use crate::list::{ListPage, Shown, shown};
 use crate::project::retired;
-use crate::row::{ViewTable, decode};
+use crate::row::{ViewTable, decode, failed};
 use crate::{Definition, Generation, Registered, ViewError};
 
 /// An answer waits only for an event at most this many slots after the last indexed one of its partition. A command
@@ -193,6 +194,30 @@ impl ViewReader {
                 now => live = now.unwrap_or(live),
             }
         }
+    }
+
+    /// Some rows of a view or a due, as they are now, by their ids; `None` if it is not served yet. The reads are
+    /// eventually consistent: half a read unit for the view, and for each 4 KB of a row.
+    ///
+    /// # Errors
+    /// As [`ViewReader::row`].
+    pub async fn some(
+        &self,
+        view: &Definition,
+        ids: &BTreeSet<&str>,
+    ) -> Result<Option<BTreeMap<String, Shown>>, ViewError> {
+        let registered = self.table.registered(view.name, false).await?;
+        let Some(registered) = registered.filter(|it| it.until.is_none()) else { return Ok(None) };
+        let live = Live::from(registered);
+        let keys = Keys::of(view, live.generation);
+        let keys = ids.iter().map(|id| keys.key(id)).collect();
+        let items = self.table.0.get_all(Retry::default(), keys, false).await;
+        let mut rows = BTreeMap::new();
+        for item in items.map_err(failed("reading rows"))? {
+            let row = shown(decode(item)?).map(|row| live.show(row));
+            rows.extend(row.map(|row| (row.id.clone(), row)));
+        }
+        Ok(Some(rows))
     }
 
     /// A page of rows.

@@ -1,16 +1,16 @@
-// For the tests: checks documents and values, runs a client and a state machine, and has axe-core. It reads one
+// For the tests: checks documents and values, runs a client and a state machine, and has scripts for pages. It reads one
 // JSON request a line on stdin, and writes one JSON answer a line on stdout, in order. A check answers a text for each
 // fault.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
-import axe from 'axe-core';
 import { registerSchema, validate } from '@hyperjump/json-schema/draft-2020-12';
 import '@hyperjump/json-schema/draft-07';
 import '@hyperjump/json-schema/openapi-3-1';
 
 const here = name => new URL(name, import.meta.url);
+const find = createRequire(import.meta.url).resolve;
 const read = file => JSON.parse(readFileSync(file));
 const text = ({ instanceLocation, absoluteKeywordLocation }) =>
   `${instanceLocation}: ${absoluteKeywordLocation}`;
@@ -18,7 +18,7 @@ const text = ({ instanceLocation, absoluteKeywordLocation }) =>
 /** The faults of a value, by the schema of this URI. */
 const wrong = async (uri, value) => ((await validate(uri, value, 'BASIC')).errors ?? []).map(text);
 
-const asyncapi = read(createRequire(import.meta.url).resolve('@asyncapi/specs/schemas/3.0.0.json'));
+const asyncapi = read(find('@asyncapi/specs/schemas/3.0.0.json'));
 registerSchema(asyncapi);
 
 let count = 0;
@@ -138,8 +138,8 @@ const operations = {
     return { ended, tried };
   },
 
-  /** The script that finds faults of accessibility on a page. */
-  axe: () => axe.source,
+  /** A script of a package, for a page. */
+  script: ({ file }) => readFileSync(find(file), 'utf8'),
 
   /** Runs the compiled client. */
   run: async ({ api }) => (await import(here('client.js'))).run(api),

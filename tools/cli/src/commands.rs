@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use ringfence_aws::ms_of_rfc3339;
+use ringfence_aws::{Clock, ms_of_rfc3339};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -74,7 +74,7 @@ pub struct CommandLine {
     pub cause: Option<String>,
 }
 
-/// The line of a run of a function that is not a slice: it failed, or has one of these numbers.
+/// The line of a run that is not of a command: it failed, or has one of these numbers.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 pub struct RunLine {
     /// When it was: RFC 3339.
@@ -237,12 +237,15 @@ impl CommandLines {
 
 fn of_folder(folder: &Path, since_ms: u64) -> Result<FunctionLines> {
     let reading = || format!("reading the functions' logs in {}", folder.display());
+    let clock = Clock::system();
+    let ahead_ms = clock.now_ms().saturating_sub(clock.machine_ms());
     let mut lines = FunctionLines::default();
     for file in fs::read_dir(folder).with_context(reading)? {
         let path = file.with_context(reading)?.path();
         let is_log = path.extension().is_some_and(|extension| extension == "log");
-        // A file that was not written since then has no line of that time.
-        let since = UNIX_EPOCH + Duration::from_millis(since_ms);
+        // A file that was not written since then has no line of that time. Its own time is of the machine's clock,
+        // which may be behind that of the stack.
+        let since = UNIX_EPOCH + Duration::from_millis(since_ms.saturating_sub(ahead_ms));
         let written = |path: &Path| path.metadata().and_then(|file| file.modified());
         if !is_log || written(&path).with_context(reading)? < since {
             continue;

@@ -213,8 +213,7 @@ enum Documents {
 
 #[derive(Subcommand)]
 enum Replay {
-    /// Sends events to the bus, in the order of the index. Status 0: all are sent, 1: the bus refuses some,
-    /// 2: error.
+    /// Sends events to the bus in the order of the index. Status 0: all are sent, 1: some are refused, 2: error.
     Bus(replay::Arguments),
     /// Builds a new generation of a view while the old one is served, then serves the new one. Status 0: it has all its
     /// rows, 1: some are parked, 2: error.

@@ -32,6 +32,7 @@ impl StackVerdict {
                 verdict.read_units += usage.total().read;
             }
         }
+        verdict.findings.sort_by_key(|fault| fault.what);
         verdict.at_ms = at_ms;
         verdict
     }

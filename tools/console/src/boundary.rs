@@ -8,11 +8,11 @@ use ringfence_aws::ms_of_rfc3339;
 use ringfence_core::{Boundary, BoundaryId};
 use ringfence_stack::Stack;
 
-use crate::events::slice_chip;
+use crate::events::{DATA_CHARS_MAX, one_line, slice_chip};
 use crate::frame::{self, Problem, ago, encoded, given, url};
 use crate::site::Site;
 use ringfence_cli::boundary::{Look, Met, Reach, look};
-use ringfence_cli::shown::ShownEvent;
+use ringfence_cli::shown::{ShownEvent, cut};
 
 /// The page shows this many of the latest events.
 const EVENTS_MAX: u32 = 100;
@@ -124,6 +124,6 @@ fn row(event: &ShownEvent) -> Markup {
     let url = format!("/events/{}/{}", encoded(event.partition.as_str()), event.slot);
     html! {
         a.chip.event href=(url) { (event.event_type) } (event.version()) " " code { (event.id()) } " " (ago(event.at))
-        pre.small { code { (event.data) } }
+        div { code { (cut(&one_line(&event.data), DATA_CHARS_MAX)) } }
     }
 }

@@ -6,12 +6,13 @@ use maud::{Markup, html};
 use ringfence_cli::deployments::Deployment;
 use ringfence_core::rfc3339;
 
+use crate::frame::ago;
 use crate::series::{PARTS, Parts};
 
 const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 120.0;
 /// Lines have the colours of so many classes, and then the first ones again.
-const CLASSES: usize = 8;
+const CLASSES: usize = 6;
 
 /// A line of a picture: its name and its values, the oldest first.
 pub(crate) type Line<'v> = (&'v str, &'v Parts);
@@ -45,16 +46,17 @@ pub(crate) fn figure(title: &str, unit: &str, lines: &[Line<'_>], span: &Span<'_
             figcaption { strong { (title) } " " span.note { (unit) ", at most " (number(most)) } }
             @if most > 0.0 {
                 svg viewBox="0 0 600 120" preserveAspectRatio="none" aria-hidden="true" focusable="false" {
-                    @for (n, (_, values)) in lines.iter().enumerate() {
-                        polyline class=(class(n)) points=(points(values, most)) {}
+                    @for (n, (name, values)) in lines.iter().enumerate() {
+                        polyline class=(class(n, name)) points=(points(values, most)) {}
                     }
                     @for deployment in span.deployments {
                         @let x = format!("{:.1}", span.x(deployment.at_ms));
                         line.mark x1=(x) x2=(x) y1="0" y2="120" { title { (mark(deployment)) } }
                     }
                 }
+                p.note.ends { (ago(span.since_ms)) " " (ago(span.until_ms)) }
                 ul.legend {
-                    @for (n, (name, _)) in lines.iter().enumerate() { li class=(class(n)) { (name) } }
+                    @for (n, (name, _)) in lines.iter().enumerate() { li class=(class(n, name)) { (name) } }
                     @if !span.deployments.is_empty() { li.mark { "deployed" } }
                 }
                 details {
@@ -78,8 +80,9 @@ pub(crate) fn spark(values: &Parts) -> Markup {
     }
 }
 
-fn class(n: usize) -> String {
-    format!("line-{}", n % CLASSES)
+/// The colours of a line. Red is for what is not well.
+fn class(n: usize, name: &str) -> String {
+    if name == "failed" { "bad".to_owned() } else { format!("line-{}", n % CLASSES) }
 }
 
 fn points(values: &Parts, most: f64) -> String {

@@ -6,6 +6,7 @@ use axum::extract::{Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Redirect};
 use maud::{Markup, html};
+use ringfence_aws::Clock;
 use ringfence_core::{BoundaryId, Origin, SequencedEvent, visible, visible_lines};
 use ringfence_feed::{Checkpoint, Entry, Index, Reference};
 use ringfence_stack::Stack;
@@ -15,6 +16,7 @@ use crate::flow::{self, Found, Reach};
 use crate::followed::{Effects, Followed, States};
 use crate::frame::{self, Cost, Kind, Path, Problem, boundary_url, chip, given, tag_url};
 use crate::site::Site;
+use crate::touched::{Rows, Touched};
 use crate::types::type_url;
 use ringfence_cli::listed;
 
@@ -22,8 +24,8 @@ use ringfence_cli::listed;
 const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
 /// The query of a page that shows the payload as it is stored.
 const AS_STORED: &str = "?newest=false";
-/// The parameter of a page that reads the states of effects, whatever they cost.
-const EFFECTS: &str = "effects";
+/// The parameter of a page that reads the states of effects and rows, whatever they cost.
+const STATES: &str = "states";
 /// The read units that a page takes if nobody asks for more.
 const UNITS_MAX: f64 = 20.0;
 /// A search for an event by its id reads at most this many events of the index.
@@ -89,8 +91,8 @@ pub(crate) async fn page(
         (found.markup(stack, &followed.followed))
         @if let Some(units) = followed.unread {
             p.note {
-                "The states of effects are not read. "
-                a href=(frame::url(&url, [(EFFECTS, "true")])) { "Read them" }
+                "The states of effects and rows are not read. "
+                a href=(frame::url(&url, [(STATES, "true")])) { "Read them" }
                 ", for about " (units) " read units."
             }
         }
@@ -114,7 +116,7 @@ pub(crate) async fn page(
 /// What followed the events of a flow, and what that cost.
 struct Read {
     followed: Followed,
-    /// The read units for the states of effects, if these are not read because the page would cost too much.
+    /// The read units for the states, if these are not read because the page would cost too much.
     unread: Option<f64>,
     cost: Cost,
 }
@@ -125,21 +127,23 @@ async fn followed(
     found: &Found,
     parameters: &[(String, String)],
 ) -> Result<Read, Problem> {
-    let mut followed = Followed::computed(&site.lists.stack, &found.flow);
-    let effects = Effects::of(&site.lists.stack, &found.flow);
-    let is_asked = given(parameters, EFFECTS) == Some("true");
-    let units = effects.units();
-    let Some(table) = site.reactors() else {
-        followed.add_effects(&effects, None);
-        return Ok(Read { followed, unread: None, cost: Cost::default() });
-    };
-    if !is_asked && index.usage().total().read + units > UNITS_MAX {
-        followed.add_effects(&effects, None);
-        return Ok(Read { followed, unread: Some(units), cost: Cost::default() });
+    let (stack, flow) = (&site.lists.stack, &found.flow);
+    let (touched, effects) = (Touched::of(stack, flow), Effects::of(stack, flow));
+    let units = touched.units() + effects.units();
+    let is_asked = given(parameters, STATES) == Some("true");
+    let is_cheap = index.usage().total().read + units <= UNITS_MAX;
+    let tables = site.views(&site.index()).zip(site.reactors());
+    let unread = (tables.is_some() && !is_asked && !is_cheap).then_some(units);
+    let (mut rows, mut states, mut cost) = (None, None, Cost::default());
+    if let Some((views, reactors)) = tables.filter(|_| unread.is_none()) {
+        rows = Some(Rows::read(&views, &touched).await?);
+        states = Some(States::read(&reactors, &effects).await?);
+        cost = Cost::from(views.meters()) + Cost::from([reactors.meter()]);
     }
-    let states = States::read(&table, &effects).await?;
-    followed.add_effects(&effects, Some(&states));
-    Ok(Read { followed, unread: None, cost: table.meter().snapshot().into() })
+    let mut followed = Followed::default();
+    touched.add_to(&mut followed, rows.as_ref(), Clock::system().now_ms());
+    effects.add_to(&mut followed, states.as_ref());
+    Ok(Read { followed, unread, cost })
 }
 
 /// The whole payload as a file of JSON.

@@ -16,7 +16,7 @@ use ringfence_stack::Stack;
 use serde_json::Value;
 
 use crate::filter::{Filter, Form};
-use crate::frame::{self, Problem, ago, boundary_url, chip, given, shown, slice_url};
+use crate::frame::{self, Problem, ago, boundary_url, chip, encoded, given, shown, slice_url};
 use crate::node::slice_kind;
 use crate::site::Site;
 use ringfence_cli::place::CheckpointName;
@@ -40,7 +40,7 @@ const GROUP_FAR_MAX: usize = 100;
 /// The parameter of a page that takes more read units.
 const FURTHER: &str = "further";
 /// The most characters of a payload in a row.
-const DATA_CHARS_MAX: usize = 240;
+pub(crate) const DATA_CHARS_MAX: usize = 240;
 /// At most this many waiting events are sent together.
 const TOGETHER_MAX: usize = 100;
 /// A browser reconnects after this time.
@@ -218,6 +218,18 @@ async fn look(
 /// The checkpoint before the entry that ends at one. Checkpoints of one epoch differ by one.
 pub(crate) fn before_entry(checkpoint: Checkpoint) -> Checkpoint {
     checkpoint.previous().unwrap_or_default()
+}
+
+/// The page that leads to the event with this id.
+pub(crate) fn url_of_id(id: &str) -> Option<String> {
+    let (partition, slot) = id.rsplit_once('/')?;
+    let slot: u64 = slot.parse().ok()?;
+    Some(format!("/events/{}/{slot}", encoded(partition)))
+}
+
+/// The id of an event, with a link to its page.
+pub(crate) fn event_link(id: &str) -> Markup {
+    html! { @match url_of_id(id) { Some(url) => { a href=(url) { (id) } }, None => { (id) } } }
 }
 
 /// The page of an event.

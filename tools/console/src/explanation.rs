@@ -28,7 +28,7 @@ pub(crate) fn markup(explained: &Explanation) -> Markup {
             @for Written { event_type, partition, slot, data } in &answer.events {
                 li {
                     strong { (event_type) } " as " code { (partition) "/" (slot) }
-                    @if let Some(data) = data { pre.small { code { (data) } } }
+                    @if let Some(data) = data { pre.small tabindex="0" { code { (data) } } }
                 }
             }
         }

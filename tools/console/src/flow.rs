@@ -16,9 +16,9 @@ use ringfence_stack::Stack;
 use ringfence_template::map::{Edge, EdgeKind, Map};
 
 use crate::axis::{Axis, WIDTH, duration};
-use crate::events::{event_url, slice_chip};
-use crate::followed::Followed;
-use crate::frame::{Kind, Problem, encoded, given, url};
+use crate::events::{event_link, event_url, slice_chip};
+use crate::followed::{After, Followed};
+use crate::frame::{Kind, Problem, given, url};
 
 /// The parameter of a page that searches for the flow as far as a page may.
 pub(crate) const FURTHER: &str = "further";
@@ -227,9 +227,9 @@ impl Found {
                 };
                 let (kind, level) = (Kind::Event, level + 1);
                 lines.push(Line { at_ms: at, until_ms: at, level, kind, is_here, what });
-                for (kind, what) in followed.of(entry.checkpoint) {
-                    let (kind, what, level, is_here) = (*kind, what.clone(), level + 1, false);
-                    lines.push(Line { at_ms: at, until_ms: at, level, kind, is_here, what });
+                for After { at_ms, kind, what } in followed.of(entry.checkpoint) {
+                    let (at_ms, kind, what, level) = (*at_ms, *kind, what.clone(), level + 1);
+                    lines.push(Line { at_ms, until_ms: at_ms, level, kind, is_here: false, what });
                 }
             }
         }
@@ -241,7 +241,6 @@ impl Found {
 /// A command in words. `waited_ms` is the time after its cause, if that is in the flow.
 fn of_command(stack: &Stack, command: &FlowCommand, waited_ms: Option<u64>) -> Markup {
     let cause = command.cause.as_ref().filter(|_| waited_ms.is_none());
-    let cause = cause.map(|cause| (cause, url_of_id(cause)));
     html! {
         @match &command.slice {
             Some(slice) => { (slice_chip(stack, &command.context, slice)) }
@@ -251,12 +250,8 @@ fn of_command(stack: &Stack, command: &FlowCommand, waited_ms: Option<u64>) -> M
         @if let Some(by) = &command.by { span.note { " by " (by) } }
         @if let Some(principal) = &command.principal { span.note { " for " (visible(principal)) } }
         @if let Some(ms) = waited_ms { span.note { " " (duration(ms)) " after its cause" } }
-        @if let Some((cause, url)) = cause {
-            span.note {
-                " caused by "
-                @match url { Some(url) => { a href=(url) { (cause) } }, None => { (cause) } }
-                ", which is not shown here"
-            }
+        @if let Some(cause) = cause {
+            span.note { " caused by " (event_link(cause)) ", which is not shown here" }
         }
     }
 }
@@ -278,11 +273,4 @@ impl Line {
             }
         }
     }
-}
-
-/// The page that leads to the event with this id.
-pub(crate) fn url_of_id(id: &str) -> Option<String> {
-    let (partition, slot) = id.rsplit_once('/')?;
-    let slot: u64 = slot.parse().ok()?;
-    Some(format!("/events/{}/{slot}", encoded(partition)))
 }

@@ -1,152 +1,105 @@
-//! What followed an event outside of the log: rows, deadlines, and effects of reactors.
+//! What followed an event outside of the log: rows, deadlines, and effects of reactors, each with its time and state.
 //!
-//! Rows and deadlines follow from the events alone, so they are computed and cost nothing. The state of an effect is
-//! read from the reactor's items.
+//! Which effects an event has follows from the event alone. Their state is read from the reactor's items.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 use ringfence_cli::flow::Flow;
 use ringfence_cli::lanes::next;
-use ringfence_core::{BoundaryId, Current, rfc3339, visible};
+use ringfence_cli::shown::cut;
+use ringfence_core::{BoundaryId, visible};
 use ringfence_feed::{Checkpoint, Entry};
-use ringfence_reactors::{ParkedLane, ReactorError, ReactorTable};
+use ringfence_reactors::{ParkedLane, ReactorError, ReactorTable, Receipt};
 use ringfence_stack::{ContextInfo, ReactorInfo, Stack};
-use ringfence_views::Definition;
-use serde_json::Value;
+use ringfence_template::written::effect_words;
 
-use crate::axis::duration;
-use crate::frame::{Kind, chip, slice_url, url};
+use crate::events::event_link;
+use crate::frame::{Kind, chip};
 
-/// What followed each event of a flow, in words.
+/// The most characters of an effect.
+const EFFECT_CHARS_MAX: usize = 240;
+
+/// Something that followed an event.
+pub(crate) struct After {
+    /// Its time on the axis, in milliseconds since 1970.
+    pub(crate) at_ms: u64,
+    pub(crate) kind: Kind,
+    pub(crate) what: Markup,
+}
+
+/// What followed each event of a flow.
 #[derive(Default)]
-pub(crate) struct Followed(BTreeMap<Checkpoint, Vec<(Kind, Markup)>>);
+pub(crate) struct Followed(BTreeMap<Checkpoint, Vec<After>>);
 
-/// An effect of an event: the reactor handles the event in this lane.
+/// The effects of an event. The reactor handles the event in this lane.
 struct Effect<'a> {
     entry: &'a Entry,
     lane: BoundaryId,
+    /// Empty if this build can't read the event.
+    planned: Vec<String>,
 }
 
-/// The effects of a flow, by the names of their reactors.
+/// The effects of a flow, by their reactors.
 #[derive(Default)]
-pub(crate) struct Effects<'a>(BTreeMap<&'static str, Vec<Effect<'a>>>);
+pub(crate) struct Effects<'a>(Vec<(&'a ReactorInfo, Vec<Effect<'a>>)>);
 
 impl Followed {
-    pub(crate) fn of(&self, event: Checkpoint) -> impl Iterator<Item = &(Kind, Markup)> {
+    pub(crate) fn of(&self, event: Checkpoint) -> impl Iterator<Item = &After> {
         self.0.get(&event).into_iter().flatten()
     }
 
-    fn add(&mut self, entry: &Entry, kind: Kind, what: Markup) {
-        self.0.entry(entry.checkpoint).or_default().push((kind, what));
+    pub(crate) fn add(&mut self, entry: &Entry, at_ms: u64, kind: Kind, what: Markup) {
+        self.0.entry(entry.checkpoint).or_default().push(After { at_ms, kind, what });
     }
-
-    /// The rows and deadlines of a flow. An event that this build can't read has neither.
-    pub(crate) fn computed(stack: &Stack, flow: &Flow) -> Self {
-        let mut followed = Self::default();
-        let mut entries: Vec<_> = flow.commands.iter().flat_map(|it| &it.events).collect();
-        entries.sort_by_key(|entry| entry.checkpoint);
-        for view in stack.views() {
-            for entry in &entries {
-                let Some(event) = read(stack, &view, entry) else { continue };
-                for id in view.touch(&event).unwrap_or_default() {
-                    followed.add(entry, Kind::View, row(&view, &id));
-                }
-            }
-        }
-        for context in &stack.contexts {
-            for due in &context.dues {
-                let mut rows = BTreeMap::new();
-                for entry in &entries {
-                    let Some(event) = read(stack, due, entry) else { continue };
-                    followed.deadlines(context, due, &mut rows, entry, &event);
-                }
-            }
-        }
-        followed
-    }
-
-    /// The deadlines that an event sets and clears. `rows` are those of the flow's earlier events.
-    fn deadlines(
-        &mut self,
-        context: &ContextInfo,
-        due: &Definition,
-        rows: &mut BTreeMap<String, Value>,
-        entry: &Entry,
-        event: &Current<'_>,
-    ) {
-        let ids: BTreeSet<_> = due.touch(event).unwrap_or_default();
-        let time = |rows: &BTreeMap<String, Value>, id: &str| rows.get(id)?["due"].as_u64();
-        let before: Vec<_> = ids.iter().map(|id| time(rows, id)).collect();
-        if due.fold(rows, event).is_err() {
-            return;
-        }
-        let name = format!("{}/{}", context.name, due.name);
-        for (id, before) in ids.iter().zip(before) {
-            let after = time(rows, id);
-            let does = match (before, after) {
-                // Also if the flow shows no deadline that it could clear.
-                (before, after) if before == after => continue,
-                (_, None) => "clears the deadline of ",
-                (None, Some(_)) => "sets a deadline for ",
-                (Some(_), Some(_)) => "moves the deadline of ",
-            };
-            let what = html! {
-                (does) (chip(Kind::Reaction, &name, &slice_url(&name))) " " code { (visible(id)) }
-                @if let Some(at) = after {
-                    ", due at " (rfc3339(at)) ", " (duration(at.saturating_sub(entry.event.at))) " later"
-                }
-            };
-            self.add(entry, Kind::Reaction, what);
-        }
-    }
-
-    /// Adds the effects of a flow, with their states if these were read.
-    pub(crate) fn add_effects(&mut self, effects: &Effects<'_>, states: Option<&States>) {
-        for (reactor, effects) in &effects.0 {
-            let state = states.and_then(|states| states.0.get(reactor));
-            for effect in effects {
-                let what = html! {
-                    (chip(Kind::Reaction, reactor, "/lanes"))
-                    @if let Some(state) = state { " " (state.of(effect)) }
-                };
-                self.add(effect.entry, Kind::Reaction, what);
-            }
-        }
-    }
-}
-
-/// The event of an entry for a view or a due that reads it.
-fn read<'e>(stack: &Stack, reader: &Definition, entry: &'e Entry) -> Option<Current<'e>> {
-    reader.reads(&entry.event).then(|| stack.catalogs.current(&entry.event).ok()).flatten()
-}
-
-fn row(view: &Definition, id: &str) -> Markup {
-    let page = url(&format!("/views/{}/row", view.name), [("id", id)]);
-    html! { (chip(Kind::View, view.name, &page)) " " code { (visible(id)) } }
 }
 
 impl<'a> Effects<'a> {
-    /// The effects of a flow. A reactor may find that an event has none.
-    pub(crate) fn of(stack: &Stack, flow: &'a Flow) -> Self {
-        let mut found = Self::default();
-        for entry in flow.commands.iter().flat_map(|command| &command.events) {
+    /// The effects of a flow.
+    pub(crate) fn of(stack: &'a Stack, flow: &'a Flow) -> Self {
+        let entries: Vec<_> = flow.commands.iter().flat_map(|it| &it.events).collect();
+        let effect = |(context, reactor): (&ContextInfo, &ReactorInfo), entry: &'a Entry| {
             let event = &entry.event;
-            let reads = |(context, it): &(&ContextInfo, &ReactorInfo)| {
-                let is_of = event.partition.is_of_dcb_log() || context.name == event.context;
-                is_of && it.reads.contains(&&*event.event_type)
-            };
-            for (_, reactor) in stack.reactors().filter(reads) {
-                let effect = Effect { entry, lane: reactor.lane.of(event) };
-                found.0.entry(reactor.name).or_default().push(effect);
-            }
-        }
-        found
+            let is_of = event.partition.is_of_dcb_log() || context.name == event.context;
+            (is_of && reactor.reads.contains(&&*event.event_type)).then_some(())?;
+            let current = stack.catalogs.current(event).ok();
+            let planned = current.and_then(|event| (reactor.plan)(&event).ok());
+            let has_effect = planned.as_ref().is_none_or(|planned| !planned.is_empty());
+            has_effect.then(|| Effect {
+                entry,
+                lane: reactor.lane.of(event),
+                planned: planned.unwrap_or_default(),
+            })
+        };
+        let of_reactor = |it: (&'a ContextInfo, &'a ReactorInfo)| {
+            let effects = entries.iter().filter_map(|entry| effect(it, entry));
+            (it.1, effects.collect::<Vec<_>>())
+        };
+        let found = stack.reactors().map(of_reactor);
+        Self(found.filter(|(_, effects)| !effects.is_empty()).collect())
     }
 
     /// The read units for their states, if no reactor has more than 4 KB of parked lanes.
     pub(crate) fn units(&self) -> f64 {
-        self.0.values().map(|effects| 2.0 + 0.5 * effects.len() as f64).sum()
+        self.0.iter().map(|(_, effects)| 2.0 + 1.5 * effects.len() as f64).sum()
+    }
+
+    /// Adds them, with their states if these were read.
+    pub(crate) fn add_to(&self, followed: &mut Followed, states: Option<&States>) {
+        for (reactor, effects) in &self.0 {
+            let state = states.and_then(|states| states.0.get(reactor.name));
+            for effect in effects {
+                let planned = effect.planned.join("; ");
+                let what = html! {
+                    (chip(Kind::Reaction, reactor.name, "/lanes")) " "
+                    @for word in effect_words(reactor) { (word) " " }
+                    @if planned.is_empty() { "for an event that this build can't read" }
+                    @else { code { (cut(&planned, EFFECT_CHARS_MAX)) } }
+                    @if let Some(state) = state { " " (state.of(effect)) }
+                };
+                followed.add(effect.entry, effect.entry.event.at, Kind::Reaction, what);
+            }
+        }
     }
 }
 
@@ -156,6 +109,7 @@ pub(crate) struct States(BTreeMap<&'static str, State>);
 struct State {
     checkpoint: Option<Checkpoint>,
     lanes: Vec<ParkedLane>,
+    receipts: BTreeMap<BoundaryId, Receipt>,
     skipped: BTreeMap<Checkpoint, String>,
 }
 
@@ -165,32 +119,41 @@ impl States {
         effects: &Effects<'_>,
     ) -> Result<Self, ReactorError> {
         let mut states = BTreeMap::new();
-        for (reactor, effects) in &effects.0 {
-            let checkpoint = table.standing(reactor).await?.checkpoint;
-            let lanes = table.parked(reactor).await?;
+        for (ReactorInfo { name, .. }, effects) in &effects.0 {
+            let checkpoint = table.standing(name).await?.checkpoint;
+            let lanes = table.parked(name).await?;
             let places: Vec<_> = effects.iter().map(|effect| effect.entry.checkpoint).collect();
-            let skipped = table.skipped(reactor, &places).await?;
-            states.insert(*reactor, State { checkpoint, lanes, skipped });
+            let skipped = table.skipped(name, &places).await?;
+            let of: BTreeSet<_> = effects.iter().map(|effect| effect.lane.clone()).collect();
+            let of: Vec<_> = of.into_iter().collect();
+            let receipts = table.receipts(name, &of).await?;
+            let receipts = of.into_iter().zip(receipts).collect();
+            states.insert(*name, State { checkpoint, lanes, receipts, skipped });
         }
         Ok(Self(states))
     }
 }
 
 impl State {
-    /// The state of an effect, for people.
-    fn of(&self, Effect { entry, lane }: &Effect<'_>) -> Markup {
+    /// The state of the effects of an event, for people.
+    fn of(&self, Effect { entry, lane, planned }: &Effect<'_>) -> Markup {
         let place = entry.checkpoint;
         let parked = self.lanes.iter().find(|it| it.lane == *lane);
+        let receipt = &self.receipts[lane];
+        let done = if receipt.began == Some(place) { receipt.n } else { 0 };
         let id = entry.event.id();
         html! {
             @match (self.skipped.get(&place), parked) {
                 (Some(why), _) => { "was skipped by a person: " (visible(why)) }
                 (None, Some(it)) if it.event == id => {
-                    strong.bad { "failed" } ": " (visible(&it.cause)) "; " (next(it))
+                    strong.bad { "failed" }
+                    @if planned.len() > 1 { " after " (done) " of " (planned.len()) }
+                    ": " (visible(&it.cause)) "; " (next(it))
                 }
-                (None, Some(it)) if it.from < place => { "waits in its lane behind " (it.event) }
-                _ if self.checkpoint.is_some_and(|done| done >= place) => { "is done with it" }
-                _ => { "has not handled it yet" }
+                (None, Some(it)) if it.from < place => { "waits in its lane behind " (event_link(&it.event)) }
+                _ if receipt.done >= place => { "is done" }
+                _ if self.checkpoint.is_some_and(|at| at >= place) => { "has no receipt: the reactor began later" }
+                _ => { "waits: the reactor is not there yet" }
             }
         }
     }

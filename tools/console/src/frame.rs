@@ -33,6 +33,8 @@ const PAGES: [(&str, &str); 11] = [
     ("/api", "API"),
 ];
 pub(crate) const TROUBLE: (&str, &str) = ("/trouble", "Trouble");
+/// The end of a function's log, on one machine.
+pub(crate) const LOG_PATH: &str = "/trouble/log";
 
 /// The requests to DynamoDB that a page has sent.
 #[derive(Default)]

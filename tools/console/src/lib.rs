@@ -35,9 +35,11 @@ mod search;
 mod series;
 mod site;
 mod slices;
+mod touched;
 mod trouble;
 mod types;
 mod verdict;
+mod versions;
 mod views;
 
 use std::collections::BTreeMap;
@@ -209,7 +211,7 @@ fn router(site: Site, guard: Guard) -> Router {
     if site.trouble.is_some() {
         pages = pages.route(frame::TROUBLE.0, get(trouble::page));
         pages = pages.route("/trouble/notices", get(trouble::notices));
-        pages = pages.route("/trouble/log", get(trouble::log));
+        pages = pages.route(frame::LOG_PATH, get(trouble::log));
     }
     let files = Router::new()
         .route("/style.css", file("text/css; charset=utf-8", [STYLE, MAP_STYLE].concat()))

@@ -184,20 +184,19 @@ impl Traffic {
     fn findings(&mut self, map: &Map, verdict: &StackVerdict) {
         for finding in &verdict.findings {
             let is_it = |node: &&Node| {
-                node.name == finding.name
+                finding.names.contains(&node.name)
                     && match finding.what {
-                        What::View => node.kind == NodeKind::View,
+                        What::View | What::Parked => node.kind == NodeKind::View,
                         What::Reactor | What::Lane => node.is_reactor() || node.is_slice(),
                         What::Deadline | What::Slice | What::Conflicts => node.is_slice(),
-                        What::DeadLetters => node.kind != NodeKind::Event,
-                        What::Function | What::Queue | What::Source => false,
+                        What::DeadLetters | What::Function => node.kind != NodeKind::Event,
+                        What::Queue | What::Source => false,
                     }
             };
             for node in map.nodes.iter().filter(is_it) {
                 let word = match finding.what {
-                    What::View => "behind or parked",
-                    What::Reactor => "behind",
-                    What::Lane => "parked",
+                    What::View | What::Reactor => "behind",
+                    What::Lane | What::Parked => "parked",
                     What::Deadline => "late",
                     What::DeadLetters => "dead letters",
                     What::Conflicts => "conflicts",
@@ -370,10 +369,11 @@ mod tests {
         ] {
             let fault = StackFault {
                 what,
-                name: name.to_owned(),
+                names: vec![name.to_owned()],
                 count: 1,
                 since_ms: None,
                 text: String::new(),
+                cause: None,
                 url: String::new(),
                 step: "",
             };

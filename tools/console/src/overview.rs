@@ -1,5 +1,6 @@
 //! The first page: whether all is well, what the stack has, and what commands did.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::{Query, State};
@@ -102,34 +103,38 @@ fn banner(verdict: &StackVerdict) -> Markup {
 
 fn of_finding(fault: &StackFault) -> Markup {
     html! {
-        p {
-            @if needs_a_person(fault.what) { strong { "Needs a person: " } }
-            (fault.line())
-            @if let Some(at) = fault.since_ms { ", since " (ago(at)) }
-            "."
+        div {
+            p {
+                strong { (fault.text) }
+                @if let Some(at) = fault.since_ms { ", since " (ago(at)) }
+                "."
+                @if fault.what.needs_a_person() { " A person has to decide." }
+            }
+            @if let Some(cause) = fault.cause() { p.cause { (cause) } }
         }
         a.step href=(fault.url) { (fault.step) }
     }
 }
 
-/// Whether it stays as it is until a person decides.
-fn needs_a_person(what: What) -> bool {
-    matches!(what, What::Lane | What::DeadLetters)
-}
+/// The faults of the tiles for views and reactors.
+const VIEWS: &[What] = &[What::View, What::Parked];
+const REACTORS: &[What] = &[What::Lane, What::Reactor];
 
-/// A tile: its title, page and number, whether that is known to be wrong, and what more there is to say.
+/// A tile: its title, page and number, the faults that make it wrong, and what more there is to say.
 struct Tile<'t> {
     title: &'static str,
     url: &'static str,
-    number: Option<u64>,
-    of: Option<What>,
+    number: Option<String>,
+    of: &'static [What],
     note: String,
     curve: Option<&'t Parts>,
 }
 
 fn tiles(site: &Site, verdict: &StackVerdict, series: Option<&Series>) -> Markup {
     let counts = &verdict.counts;
-    let of = |what| verdict.findings.iter().filter(move |finding| finding.what == what);
+    let of = |what: &'static [What]| {
+        verdict.findings.iter().filter(move |finding| what.contains(&finding.what))
+    };
     let sum = |what| of(what).map(|finding| finding.count).sum::<u64>();
     let commands = series.map(|series| {
         let [accepted, rejected, failed] = &series.outcomes;
@@ -149,16 +154,25 @@ fn tiles(site: &Site, verdict: &StackVerdict, series: Option<&Series>) -> Markup
         };
         Tile { title, url, number, of, note, curve }
     };
-    let failing = of(What::Slice).count();
-    let behind = of(What::View).count();
-    let parked = sum(What::Lane);
+    let failing = of(&[What::Slice]).count();
+    // Deadlines have rows too, which are behind when views are.
+    let is_view = |name: &&String| {
+        site.lists.stack.contexts.iter().flat_map(|of| &of.views).any(|view| view.name == **name)
+    };
+    let behind: BTreeSet<_> = of(VIEWS).flat_map(|it| &it.names).filter(is_view).collect();
+    let standing: BTreeSet<_> = of(REACTORS).flat_map(|it| &it.names).collect();
+    let of_all = |wrong: usize, all: Option<u64>| match wrong {
+        0 => all.map(|all| all.to_string()),
+        wrong => all.map(|all| format!("{wrong} of {all}")),
+    };
+    let parked = sum(&[What::Lane]);
     let waiting = counts.lanes_waiting.unwrap_or_default();
     let tiles = [
         tile(
             "Commands",
             "/commands",
-            total,
-            Some(What::Slice),
+            total.map(|total| total.to_string()),
+            &[What::Slice],
             match failing {
                 0 => "all slices are well".to_owned(),
                 failing => format!("slices not well: {failing}"),
@@ -167,29 +181,31 @@ fn tiles(site: &Site, verdict: &StackVerdict, series: Option<&Series>) -> Markup
         tile(
             "Views",
             "/views",
-            counts.views,
-            Some(What::View),
-            match behind {
+            of_all(behind.len(), counts.views),
+            VIEWS,
+            match behind.len() {
                 0 => "all are current".to_owned(),
-                behind => format!("not well: {behind}"),
+                _ => "not well".to_owned(),
             },
         ),
         tile(
             "Reactors",
             "/lanes",
-            counts.reactors,
-            Some(What::Lane),
+            of_all(standing.len(), counts.reactors),
+            REACTORS,
             match (parked, waiting) {
-                (0, 0) => "no lane waits".to_owned(),
+                (0, 0) if standing.is_empty() => "no lane waits".to_owned(),
+                (0, 0) => "behind".to_owned(),
+                (0, waiting) => format!("lanes tried again: {waiting}"),
                 (parked, waiting) => format!("lanes parked: {parked}, tried again: {waiting}"),
             },
         ),
         tile(
             "Deadlines due",
             "/deadlines",
-            counts.due,
-            Some(What::Deadline),
-            match sum(What::Deadline) {
+            counts.due.map(|due| due.to_string()),
+            &[What::Deadline],
+            match sum(&[What::Deadline]) {
                 0 => "none is late".to_owned(),
                 late => format!("late: {late}"),
             },
@@ -197,20 +213,26 @@ fn tiles(site: &Site, verdict: &StackVerdict, series: Option<&Series>) -> Markup
         tile(
             "Dead letters",
             "/dead-letters",
-            counts.dead_letters,
-            Some(What::DeadLetters),
+            counts.dead_letters.map(|count| count.to_string()),
+            &[What::DeadLetters],
             match site.flags.buckets.is_empty() {
                 true => String::new(),
                 false => "of a bucket ten at most".to_owned(),
             },
         ),
-        tile("Commands queued", "/commands", counts.queued, Some(What::Queue), String::new()),
+        tile(
+            "Commands queued",
+            "/commands",
+            counts.queued.map(|count| count.to_string()),
+            &[What::Queue],
+            String::new(),
+        ),
     ];
     html! {
         ul.tiles {
             @for Tile { title, url, number, of: what, note, curve } in &tiles {
-                @let oldest = what.and_then(|what| of(what).filter_map(|finding| finding.since_ms).min());
-                @let is_wrong = what.is_some_and(|what| of(what).next().is_some());
+                @let oldest = of(what).filter_map(|finding| finding.since_ms).min();
+                @let is_wrong = of(what).next().is_some();
                 li class=(if is_wrong { "tile wrong" } else { "tile" }) {
                     a href=(url) { (title) }
                     strong { @match number { Some(number) => (number), None => "?" } }

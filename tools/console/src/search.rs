@@ -11,8 +11,7 @@ use ringfence_feed::{Checkpoint, FeedError, Index, Reference};
 use ringfence_stack::Stack;
 use ringfence_template::map::{Map, Node};
 
-use crate::events::event_url;
-use crate::flow::url_of_id;
+use crate::events::{event_url, url_of_id};
 use crate::frame::{self, Problem, boundary_url, given, url};
 use crate::node::{page_link, page_url};
 use crate::site::Site;

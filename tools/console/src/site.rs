@@ -1,7 +1,7 @@
 //! The sources of the pages.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -153,6 +153,11 @@ impl Site {
             trouble: None,
             own: &[],
         }
+    }
+
+    /// The folder of the stack, which has its samples and its locks.
+    pub(crate) fn root(&self) -> PathBuf {
+        self.samples.parent().map(Path::to_owned).unwrap_or_default()
     }
 
     /// The URL of the HTTP API.

@@ -18,7 +18,6 @@ use crate::site::{Site, Trouble};
 
 /// The page of a log has at most its last lines of so many bytes.
 const LOG_BYTES_MAX: u64 = 64 * 1024;
-const LOG_PATH: &str = "/trouble/log";
 
 /// Equal troubles.
 #[derive(Debug, PartialEq)]
@@ -86,7 +85,7 @@ fn several(site: &Site, Several { text, count, first, last }: &Several) -> Marku
             @if *count > 1 { strong { (count) " times" } ", first " (at(first)) ", last " }
             (at(last))
             @if let Some(name) = function(text) {
-                ", " a href=(url(LOG_PATH, [("function", name)])) { "its log" }
+                ", " a href=(url(frame::LOG_PATH, [("function", name)])) { "its log" }
             }
         }
         (text)

@@ -6,17 +6,17 @@ use axum::extract::State;
 use maud::{Markup, html};
 use ringfence_cli::readable;
 use ringfence_cli::shown::cut;
-use ringfence_core::{EventSchema, visible};
+use ringfence_core::EventSchema;
 use ringfence_feed::{FeedError, Index, KnownEntry};
-use ringfence_schemas::{LockedVersion, Shape};
+use ringfence_schemas::Lock;
 use ringfence_stack::{ContextInfo, Stack};
 use ringfence_template::map::{EdgeKind, Map, Node};
-use serde_json::Value;
 
 use crate::events::{context, event_url, one_line};
 use crate::frame::{self, Kind, Path, Problem, ago, chip, encoded, url};
 use crate::node::page_link;
 use crate::site::Site;
+use crate::versions::Versions;
 
 /// The newest events of a type are looked for among so many events of the index.
 const LOOKED_MAX: usize = 1_000;
@@ -26,8 +26,6 @@ const EVENTS_MAX: usize = 10;
 const BLOCKS_MAX: u64 = 12;
 /// The most characters of an example.
 const EXAMPLE_CHARS_MAX: usize = 80;
-/// Fields of objects within objects are shown so deep.
-const LEVELS_MAX: usize = 6;
 
 /// The page of a type.
 pub(crate) fn type_url(event_type: &str) -> String {
@@ -140,11 +138,14 @@ pub(crate) async fn page(
         return Err(nothing.further("/types".to_owned(), "All types"));
     }
     let (locks, map, index) = ((site.lists.locks)(), Map::of(stack), site.index());
+    let released =
+        |context| Lock::read(&site.root(), context).map(|mut it| it.events.remove(&name));
     let newest = newest(&index, &name).await?;
     let main = html! {
         @for (of, schema) in &of {
-            @let version = locks.get(of.name).and_then(|lock| lock.events.get(&name)?.versions.values().next_back());
-            (one(stack, of, &OnMap::of(&map, of.name, &name), schema, version))
+            @let now = locks.get(of.name).and_then(|lock| lock.events.get(&name));
+            @let versions = Versions { now, released: released(of.name) };
+            (one(stack, of, &OnMap::of(&map, of.name, &name), schema, &versions))
         }
         h2 { "Newest events" }
         ul.found {
@@ -189,7 +190,7 @@ fn one(
     of: &ContextInfo,
     uses: &OnMap<'_>,
     schema: &EventSchema,
-    version: Option<&LockedVersion>,
+    versions: &Versions<'_>,
 ) -> Markup {
     let newest = schema.upcasts.version();
     let written = schema.write.as_ref().map_or(newest, |write| write.number);
@@ -203,7 +204,7 @@ fn one(
             dt { "Version" }
             dd {
                 (newest)
-                @if newest > 1 { ". Events of older versions are upcast one after another: " (upcasts(newest)) }
+                @if newest > 1 { ". Events of older versions are upcast one after another" }
                 @if written < newest { ". New events are still stored as version " (written) }
                 @if schema.retired { ". No slice writes it any more" }
             }
@@ -213,147 +214,6 @@ fn one(
             dt { "Shown in" } dd { (chips(&uses.ends(&[EdgeKind::Shows]), "no view")) }
             dt { "On the map" } dd { a href={ "/map/" (encoded(of.name)) } { (of.name) } }
         }
-        @if let Some(version) = version { (fields(version)) }
-    }
-}
-
-fn upcasts(newest: u32) -> String {
-    (1..=newest).map(|version| version.to_string()).collect::<Vec<_>>().join(" → ")
-}
-
-/// The fields of a payload, with examples from the cases of slices.
-fn fields(version: &LockedVersion) -> Markup {
-    let mut rows = Vec::new();
-    members(["", ""], &version.shape, LEVELS_MAX, &mut rows);
-    let example = |pointer: &str| {
-        let value = version.samples.iter().find_map(|sample| sample.pointer(pointer));
-        value.map(|value: &Value| cut(&one_line(value), EXAMPLE_CHARS_MAX))
-    };
-    html! {
-        h2 { "Fields" }
-        @if rows.is_empty() { p { "The payload is " (words(&version.shape)) "." } }
-        @else {
-            div.wide tabindex="0" role="region" aria-label="Fields" {
-                table.figures {
-                    thead { tr { @for column in ["Field", "Takes", "Example"] { th scope="col" { (column) } } } }
-                    tbody {
-                        @for Field { name, pointer, takes } in &rows {
-                            tr {
-                                th scope="row" { code { (visible(name)) } }
-                                td { (takes) }
-                                td { code { (example(pointer).unwrap_or_default()) } }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-struct Field {
-    name: String,
-    /// The JSON pointer, for examples. Of a list it leads to the first value.
-    pointer: String,
-    takes: String,
-}
-
-/// Adds the members of a shape whose name and JSON pointer are these.
-fn members([name, pointer]: [&str; 2], shape: &Shape, levels: usize, rows: &mut Vec<Field>) {
-    match shape {
-        Shape::Object(all) if levels > 0 => {
-            for (member, of) in all {
-                let between = if name.is_empty() { "" } else { "." };
-                let name = format!("{name}{between}{member}");
-                let member = member.replace('~', "~0").replace('/', "~1");
-                let pointer = format!("{pointer}/{member}");
-                let optional = if of.is_optional { ", may be absent" } else { "" };
-                let takes = format!("{}{optional}", words(&of.shape));
-                rows.push(Field { name: name.clone(), pointer: pointer.clone(), takes });
-                members([&name, &pointer], &of.shape, levels - 1, rows);
-            }
-        }
-        Shape::List { item, .. } => {
-            members([&format!("{name}[]"), &format!("{pointer}/0")], item, levels, rows);
-        }
-        Shape::Nullable(shape) => members([name, pointer], shape, levels, rows),
-        _ => {}
-    }
-}
-
-/// A shape in words.
-fn words(shape: &Shape) -> String {
-    match shape {
-        Shape::Any => "any JSON".to_owned(),
-        Shape::Null => "null".to_owned(),
-        Shape::Boolean => "boolean".to_owned(),
-        Shape::Integer { min, max } => format!("integer, {min} to {max}"),
-        Shape::Number { min, max } => format!("number{}", limits(*min, *max, "")),
-        Shape::String { min, max, pattern, format } => {
-            let format = format.as_ref().map(|format| format!(" ({format})")).unwrap_or_default();
-            let min = Some(*min).filter(|min| *min > 0);
-            let limits = limits(min, *max, " bytes");
-            let pattern = pattern.as_ref().map(|it| format!(", matches {it}")).unwrap_or_default();
-            format!("string{format}{limits}{pattern}")
-        }
-        Shape::Choice(names) => {
-            format!("one of {}", names.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
-        }
-        Shape::List { item, min, max } => {
-            let limits = limits(Some(*min).filter(|min| *min > 0), *max, " values");
-            format!("list of {}{limits}", words(item))
-        }
-        Shape::Tuple(shapes) => {
-            format!("list of {}", shapes.iter().map(words).collect::<Vec<_>>().join(" and "))
-        }
-        Shape::Map { value, .. } => format!("object, each value: {}", words(value)),
-        Shape::Object(_) => "object".to_owned(),
-        Shape::OneOf { members, .. } => {
-            format!("one of {}", members.keys().map(String::as_str).collect::<Vec<_>>().join(", "))
-        }
-        Shape::AnyOf(shapes) => shapes.iter().map(words).collect::<Vec<_>>().join(" or "),
-        Shape::Nullable(shape) => format!("{} or null", words(shape)),
-    }
-}
-
-fn limits<T: std::fmt::Display>(min: Option<T>, max: Option<T>, unit: &str) -> String {
-    match (min, max) {
-        (None, None) => String::new(),
-        (Some(min), None) => format!(", from {min}{unit}"),
-        (None, Some(max)) => format!(", up to {max}{unit}"),
-        (Some(min), Some(max)) => format!(", {min} to {max}{unit}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use ringfence_schemas::Member;
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn fields_within_lists_and_objects_have_a_row_limits_and_an_example() {
-        let member = |shape, is_optional| Member { is_optional, shape };
-        let object = |members: Vec<(&str, Member)>| {
-            let members = members.into_iter().map(|(name, it)| (name.to_owned(), it));
-            Shape::Object(members.collect::<BTreeMap<_, _>>())
-        };
-        let name = Shape::String { min: 1, max: Some(9), pattern: None, format: None };
-        let item = Box::new(object(vec![("a/b", member(name, true))]));
-        let lines = Shape::List { item, min: 0, max: Some(3) };
-        let shape = object(vec![("lines", member(Shape::Nullable(Box::new(lines)), false))]);
-        let samples = vec![json!({ "lines": null }), json!({ "lines": [{ "a/b": "<x>" }] })];
-        let page = fields(&LockedVersion { shape, samples, ..LockedVersion::default() });
-        let page = page.into_string();
-        for text in [
-            "list of object, up to 3 values or null",
-            "<code>lines[].a/b</code></th><td>string, 1 to 9 bytes, may be absent</td>",
-            "<td><code>&quot;&lt;x&gt;&quot;</code></td>",
-        ] {
-            assert!(page.contains(text), "{text}: {page}");
-        }
+        (versions.markup(schema))
     }
 }

@@ -14,6 +14,7 @@ use ringfence_views::query_views::{Ask, Asked, token};
 use ringfence_views::{Content, Definition, Parked, Registered, Shown, ViewRead, ViewStanding};
 use serde_json::Value;
 
+use crate::events::event_link;
 use crate::frame::{self, Cost, Kind, Path, Problem, chip, encoded, given, state, url};
 use crate::site::Site;
 use ringfence_cli::checkpoint::place;
@@ -217,6 +218,11 @@ pub(crate) async fn rows(
             }
         }
         @for parked in &unread { p role="alert" { (why_parked(parked)) } }
+        @if standing.as_ref().is_some_and(|it| it.registered.parked > 0) {
+            p role="alert" {
+                "Rows are parked. " code { "ringfence parked show " (view.name) } " lists them with their causes, and                  reads all rows of the view."
+            }
+        }
         @if site.may_write { (rebuild_form(&path)) }
         h2 { "Rows" }
         div.filters {
@@ -288,16 +294,7 @@ fn events_until(checkpoint: Checkpoint) -> Markup {
 }
 
 fn why_parked(Parked { event, cause }: &Parked) -> Markup {
-    // The id of an event is its partition, / and its number there.
-    let place = event.rsplit_once('/');
-    html! {
-        "Parked: event "
-        @match place {
-            Some((partition, slot)) => { a href={ "/events/" (encoded(partition)) "/" (slot) } { (event) } }
-            None => { (event) }
-        }
-        ": " (cause)
-    }
+    html! { "Parked: event " (event_link(event)) ": " (cause) }
 }
 
 /// The row with the id in the parameter `id`, if the view has it.

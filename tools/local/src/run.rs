@@ -5,6 +5,7 @@ use std::{
     env, fs,
     path::{Path, PathBuf},
     process::ExitCode,
+    time::Duration,
 };
 
 use anyhow::{Result, ensure};
@@ -12,7 +13,7 @@ use clap::{Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 use ringfence_aws::wire::Limits;
 use ringfence_core::{visible, visible_lines};
-use tokio::sync::broadcast::error::RecvError;
+use tokio::{sync::broadcast::error::RecvError, time::sleep};
 
 use crate::{
     bridge,
@@ -23,6 +24,9 @@ use crate::{
     template::{FunctionResource, Route, Template},
     workspace::{stack_root, workspace_root},
 };
+
+/// The time in which the processes of functions end.
+const KILLED: Duration = Duration::from_millis(100);
 
 /// Ringfence on one machine.
 #[derive(Parser)]
@@ -99,6 +103,8 @@ async fn run_command(walk: Walk, console: Console) -> ExitCode {
             false => Err(anyhow::anyhow!("interrupted")),
         },
     };
+    // Functions are killed before their runtime API ends. Otherwise one of them would log that it lost the API.
+    sleep(KILLED).await;
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -198,9 +204,7 @@ fn this_program(template: &Template) -> Result<BTreeMap<String, PathBuf>> {
 }
 
 fn describe(stack: &RunningStack, console: &str, files: &Files, options: &StackOptions) {
-    println!(
-        "\nConsole     {console} (pages for a browser: events, what caused what, views, health, trouble)"
-    );
+    println!("\nConsole     {console} (pages for a browser: whether all is well, the map, events)");
     println!("HTTP API    {}", stack.api());
     let mut routes: Vec<_> = stack.routes().iter().map(|r| (&r.path, &r.method)).collect();
     routes.sort();

@@ -23,6 +23,7 @@ mod write;
 
 pub use adopt::{Adopted, adopted, has_marks};
 pub use edits::edits;
+pub use effects::effect_words;
 pub use error::WriteError;
 pub use grants::{Grant, Grants};
 pub use source::{StackPlace, table_of};

@@ -34,12 +34,7 @@ impl Upcasts {
     ///
     /// # Errors
     /// An upcast fails.
-    pub(crate) fn apply(
-        self,
-        event_type: &str,
-        from: u32,
-        data: Value,
-    ) -> Result<Value, UpcastError> {
+    pub fn apply(self, event_type: &str, from: u32, data: Value) -> Result<Value, UpcastError> {
         let failed =
             |version| move |why| UpcastError { event_type: event_type.to_owned(), version, why };
         let from = from.max(1);

@@ -13,10 +13,17 @@ pub const ID_BYTES_MAX: usize = 64;
 /// A validated id: 1 to 64 characters of `A-Z a-z 0-9 . _ -`. Contexts wrap it with [`id_type!`](crate::id_type), so
 /// that an order id can't be taken for a product id.
 #[value]
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[serde(try_from = "String")]
 #[schemars(extend("minLength" = 1, "maxLength" = ID_BYTES_MAX, "pattern" = "^[A-Za-z0-9._-]+$"))]
 pub struct Id(String);
+
+/// As its text, because the type around it has a name.
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
 
 /// The reason why a text is not an id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -95,19 +95,19 @@ impl<D: Due, L: OnLog<D>> Fire for Of<D, L> {
             let time_ms = u64::try_from(COMMAND_TIME.as_millis()).unwrap_or(u64::MAX);
             envelope.deadline_ms = Some(self.clock.machine_ms().saturating_add(time_ms));
             let handled = timeout(COMMAND_TIME, self.on.handle(&command, &envelope)).await;
-            let handled = handled.map_err(|_| "it took too long".to_owned())?;
+            let handled = handled.map_err(|_| "the command took too long".to_owned())?;
             let handled = handled.map_err(|error| chain(&error))?;
             match handled.outcome {
                 Outcome::Accepted(_) if handled.repeated => Err(
-                    "it took effect before, and no event has cleared the row since: perhaps the view is behind"
+                    "the command took effect before, and no event has cleared the row since: perhaps the view is behind"
                         .to_owned(),
                 ),
                 Outcome::Accepted(events) if events.is_empty() => {
-                    Err("it had nothing to change".to_owned())
+                    Err("the command had nothing to change".to_owned())
                 }
                 Outcome::Accepted(_) => Ok(()),
                 Outcome::Rejected { rejected, .. } => {
-                    Err(format!("it was rejected: {}", rejected.message))
+                    Err(format!("the command was rejected: {}", rejected.message))
                 }
             }
         };

@@ -21,7 +21,7 @@ use crate::{PROJECTS, SHOP};
 const STARTER: &str = "starter";
 
 static NODE: NodeProgram = NodeProgram::new(
-    "the checks of the API's documents, of the state machine and of accessibility",
+    "the checks of the API's documents, of the state machine, of accessibility and of diagrams",
     concat!(env!("CARGO_MANIFEST_DIR"), "/client"),
     concat!(env!("CARGO_TARGET_TMPDIR"), "/client"),
 );
@@ -100,9 +100,10 @@ pub(crate) async fn check_answers(folder: &str, answers: Vec<Value>) {
     check("answers", json!({ "file": document(folder, "openapi"), "answers": answers })).await;
 }
 
-/// The script of axe-core, which finds faults of accessibility on a page. `None` on a machine without Node.js.
-pub(crate) async fn axe() -> Option<String> {
-    ask("axe", json!({})).await.map(|script| script.as_str().unwrap().to_owned())
+/// A script of a package of npm, for a page. `None` on a machine without Node.js.
+pub(crate) async fn script(file: &str) -> Option<String> {
+    let script = ask("script", json!({ "file": file })).await;
+    script.map(|script| script.as_str().unwrap().to_owned())
 }
 
 /// Runs the state machine of projects with these functions as its tasks, by the names of their resources. Returns how

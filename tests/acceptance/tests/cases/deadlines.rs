@@ -169,7 +169,7 @@ async fn a_command_that_clears_nothing_is_sent_after_growing_pauses_and_stops_no
     world.wait(1);
     let swept = world.sweep(0).await;
     assert_eq!((swept.fired, swept.left, swept.paused), (1, 1, 0));
-    assert_eq!(swept.causes, ["lapse-sign-up ada/1: it had nothing to change"]);
+    assert_eq!(swept.causes, ["lapse-sign-up ada/1: the command had nothing to change"]);
     assert_eq!(world.types("bob").await, ["SignUpInitiated", "SignUpLapsed"]);
     // The process died before the rows changed. Bob's command finds its event, and Ada's command waits.
     let swept = world.sweep(0).await;
@@ -207,7 +207,7 @@ async fn a_time_that_was_moved_has_no_pause_and_is_waited_for_by_no_sweep() {
 
     // A command of the earlier time cleared nothing, and its pause is not over.
     let reader = DueReader::new(world.dynamo.client.clone(), "ViewTable");
-    let (cause, why) = ("emailId:ada/0".to_owned(), "it had nothing to change".to_owned());
+    let (cause, why) = ("emailId:ada/0".to_owned(), "the command had nothing to change".to_owned());
     let note = DueNote { cause, tries: 7, next_ms: now_ms + 2 * OTP_VALID_MS, why };
     reader.note(&world.due, id, None, &note).await.unwrap();
     world.wait(OTP_VALID_MS + 1);

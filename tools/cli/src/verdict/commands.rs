@@ -7,9 +7,11 @@ use super::finding::{
 };
 use super::sources::VerdictSources;
 use crate::commands::{CommandLine, FunctionLines, OutcomeKind, RunLine};
-use crate::stats::{SliceStats, Stats};
 
 const UNNAMED: &str = "commands, whose lines are named with --log-group, --logs or --stack";
+/// The page that lists failures and rejections with their causes.
+const URL: &str = "/commands#failures";
+const STEP: &str = "See what failed, and mend the cause";
 const CUT: &str =
     "some commands of the last 15 minutes, because there are more than are read at once";
 
@@ -21,7 +23,8 @@ pub(super) async fn find(sources: &VerdictSources<'_>, now_ms: u64) -> StackVerd
     let since_ms = now_ms.saturating_sub(COMMANDS_MS);
     match sources.flags.commands.all_since(since_ms).await {
         Ok(lines) => {
-            verdict.findings = of(&lines, since_ms, now_ms);
+            verdict.findings =
+                of(&lines, |name| sources.stack.slices().any(|(_, slice)| slice.name == name));
             verdict.unknown.extend(lines.are_cut().then_some(CUT));
         }
         Err(error) => verdict.unreadable("lines of commands", "/commands", &error),
@@ -29,60 +32,79 @@ pub(super) async fn find(sources: &VerdictSources<'_>, now_ms: u64) -> StackVerd
     verdict
 }
 
-/// The functions that failed, then the slices.
+/// The faults that these lines tell. A slice has lines of commands, and lines of runs that ended before that of their
+/// command.
 fn of(
     FunctionLines { commands, runs }: &FunctionLines,
-    since_ms: u64,
-    now_ms: u64,
+    is_slice: impl Fn(&str) -> bool,
 ) -> Vec<StackFault> {
-    let mut failures = BTreeMap::<_, Vec<_>>::new();
+    let mut of_function = BTreeMap::<&str, (Vec<&CommandLine>, Vec<&RunLine>)>::new();
+    for line in commands {
+        of_function.entry(&line.slice).or_default().0.push(line);
+    }
     for run in runs {
         if let Some(function) = &run.failed_function {
-            failures.entry(&**function).or_default().push(run);
+            of_function.entry(function).or_default().1.push(run);
         }
     }
-    let mut lines = BTreeMap::<_, Vec<_>>::new();
-    for line in commands {
-        lines.entry(&*line.slice).or_default().push(line);
-    }
-    let slices = Stats::of(commands, since_ms, now_ms).slices;
-    let failed = failures.into_iter().filter_map(|(function, runs)| fails(function, &runs));
-    let slices = slices.iter().flat_map(|(slice, of)| {
-        let lines = lines.get(&**slice).map(Vec::as_slice).unwrap_or_default();
-        [of_slice(slice, of, lines), contended(slice, lines)]
+    let faults = of_function.into_iter().flat_map(|(name, (lines, runs))| {
+        let failed = fails(name, is_slice(name), &lines, &runs);
+        [failed.or_else(|| rejects(name, &lines)), contended(name, &lines)]
     });
-    failed.chain(slices.flatten()).collect()
+    faults.flatten().collect()
 }
 
-/// A function whose runs failed.
-fn fails(function: &str, runs: &[&RunLine]) -> Option<StackFault> {
-    let (count, since_ms) = (runs.len() as u64, Some(runs.first()?.at_ms()));
-    let why = runs.last()?.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
+/// A function that failed.
+fn fails(
+    name: &str,
+    is_slice: bool,
+    lines: &[&CommandLine],
+    runs: &[&RunLine],
+) -> Option<StackFault> {
+    let lines = lines.iter().filter(|line| line.kind() == OutcomeKind::Failed);
+    let lines = lines.map(|line| (line.at_ms(), line.cause.as_ref().or(Some(&line.outcome))));
+    let mut failed: Vec<_> =
+        runs.iter().map(|run| (run.at_ms(), run.cause.as_ref())).chain(lines).collect();
+    failed.sort_by_key(|(at_ms, _)| *at_ms);
+    let (since_ms, cause) = (failed.first()?.0, failed.last()?.1.cloned());
+    let count = failed.len() as u64;
+    // A run that ended may be one of several tries of a command.
+    let failures = match runs {
+        [] => counted(count, "command", "commands"),
+        _ => counted(count, "run", "runs"),
+    };
     Some(StackFault {
-        what: What::Function,
-        name: function.to_owned(),
+        what: if is_slice { What::Slice } else { What::Function },
+        names: vec![name.to_owned()],
         count,
-        since_ms,
-        text: format!("{} of {function} failed{why}", counted(count, "run", "runs")),
-        url: "/dead-letters".to_owned(),
-        step: "Mend the cause, and look whether it left dead letters",
+        since_ms: Some(since_ms),
+        text: format!("{failures} of {name} failed"),
+        cause,
+        url: URL.to_owned(),
+        step: STEP,
     })
 }
 
-/// A slice with failed commands, or one that rejects every command.
-fn of_slice(slice: &str, of: &SliceStats, lines: &[&CommandLine]) -> Option<StackFault> {
-    let failed = lines.iter().find(|line| line.kind() == OutcomeKind::Failed);
-    let (count, since_ms, text) = if let Some(line) = failed {
-        let what = counted(of.failed, "command", "commands");
-        let why = line.cause.as_ref().unwrap_or(&line.outcome);
-        (of.failed, Some(line.at_ms()), format!("{what} of {slice} failed: {why}"))
-    } else if of.rejected == of.commands && of.rejected >= REJECTED_MIN {
-        (of.rejected, None, format!("{slice} rejected all of its {} commands", of.rejected))
-    } else {
-        return None;
-    };
-    let (name, url, step) = (slice.to_owned(), "/commands".to_owned(), "Look at the commands");
-    Some(StackFault { what: What::Slice, name, count, since_ms, text, url, step })
+/// A slice that rejected its last commands, after a deployment perhaps.
+fn rejects(slice: &str, lines: &[&CommandLine]) -> Option<StackFault> {
+    let decided = lines.iter().rev().filter_map(|line| match line.kind() {
+        OutcomeKind::Malformed | OutcomeKind::KeyReused => None,
+        kind => Some((line, kind)),
+    });
+    let rejected = decided.take_while(|(_, kind)| *kind == OutcomeKind::Rejected);
+    let rejected: Vec<_> = rejected.map(|(line, _)| line).collect();
+    let count = rejected.len() as u64;
+    let first = rejected.last().filter(|_| count >= REJECTED_MIN)?;
+    Some(StackFault {
+        what: What::Slice,
+        names: vec![slice.to_owned()],
+        count,
+        since_ms: Some(first.at_ms()),
+        text: format!("{slice} rejected its last {count} commands"),
+        cause: rejected.first()?.cause.clone(),
+        url: URL.to_owned(),
+        step: STEP,
+    })
 }
 
 /// A slice of whose commands at least half met conflicts.
@@ -94,10 +116,11 @@ fn contended(slice: &str, lines: &[&CommandLine]) -> Option<StackFault> {
     }
     Some(StackFault {
         what: What::Conflicts,
-        name: slice.to_owned(),
+        names: vec![slice.to_owned()],
         count,
         since_ms: met.next().map(|line| line.at_ms()),
         text: format!("{count} of {all} commands of {slice} met conflicts"),
+        cause: None,
         url: "/commands".to_owned(),
         step: "Look which boundaries are hot",
     })
@@ -122,11 +145,11 @@ mod tests {
     }
 
     fn texts(lines: &FunctionLines) -> Vec<String> {
-        of(lines, 0, 1).into_iter().map(|fault| fault.text).collect()
+        of(lines, |name| name != "index-events").into_iter().map(|fault| fault.line()).collect()
     }
 
     #[test]
-    fn a_slice_is_not_well_if_a_command_failed_or_all_were_rejected() {
+    fn a_slice_is_not_well_if_a_command_failed_or_the_last_five_were_rejected() {
         for well in [
             &["accepted"][..],
             &["rejected"; 4],
@@ -136,9 +159,17 @@ mod tests {
         ] {
             assert_eq!(texts(&of_lend(well)), [""; 0], "{well:?}");
         }
-        let failed = texts(&of_lend(&["accepted", "internal", "throttled"]));
-        assert_eq!(failed, ["2 commands of lend failed: no <table>"]);
-        assert_eq!(texts(&of_lend(&["rejected"; 5])), ["lend rejected all of its 5 commands"]);
+        let mut lines = of_lend(&["accepted", "internal", "throttled"]);
+        assert_eq!(texts(&lines), ["2 commands of lend failed: no <table>"]);
+        lines.runs.push(RunLine {
+            timestamp: "2026-01-01T00:00:01.000Z".to_owned(),
+            failed_function: Some("lend".to_owned()),
+            cause: Some("a panic".to_owned()),
+            ..RunLine::default()
+        });
+        assert_eq!(texts(&lines), ["3 runs of lend failed: a panic"], "they ended the process");
+        let last = [&["accepted"], &["rejected"; 4][..], &["malformed", "rejected"]].concat();
+        assert_eq!(texts(&of_lend(&last)), ["lend rejected its last 5 commands: no <table>"]);
     }
 
     /// Each slice has a fault or is just below its limit, in each combination of the faults.
@@ -153,7 +184,6 @@ mod tests {
                 cause: Some("no table".to_owned()),
                 ..RunLine::default()
             }));
-            expected.extend(has(0).then_some("1 run of index-events failed: no table"));
             let met = 9 + usize::from(has(1));
             lines.commands.extend((0..20).map(|n| line("a", "accepted", usize::from(n < met))));
             expected.extend(has(1).then_some("10 of 20 commands of a met conflicts"));
@@ -161,7 +191,8 @@ mod tests {
             expected.extend(has(2).then_some("1 command of b failed: no <table>"));
             let rejected = 4 + usize::from(has(3));
             lines.commands.extend((0..rejected).map(|_| line("c", "rejected", 1)));
-            expected.extend(has(3).then_some("c rejected all of its 5 commands"));
+            expected.extend(has(3).then_some("c rejected its last 5 commands: no <table>"));
+            expected.extend(has(0).then_some("1 run of index-events failed: no table"));
             assert_eq!(texts(&lines), expected, "{faults:b}");
         }
     }

@@ -13,39 +13,49 @@ use crate::shown::cut;
 pub const READER_LATE_MS: u64 = 5 * 60_000;
 /// Failed commands of this last time count: a quarter of an hour, in milliseconds.
 pub const COMMANDS_MS: u64 = 15 * 60_000;
-/// A slice is not well if it had at least so many commands and rejected all of them.
+/// A slice is not well if it rejected its last commands, and these are at least so many.
 pub const REJECTED_MIN: u64 = 5;
 /// A slice is not well if it had at least so many commands and half of them met conflicts. Fewer may meet by chance.
 pub const CONTENDED_MIN: u64 = 20;
 /// A command waits too long in the queue: ten minutes, in milliseconds. The alarm `CommandsWait` has the same limit.
 pub const QUEUED_LATE_MS: u64 = 10 * 60_000;
-/// People see so many characters of a fault, which may have the cause of a failure. JSON has all of it.
-const FAULT_CHARS_MAX: usize = 300;
+/// People see so many characters of a cause. JSON has all of it.
+const CAUSE_CHARS_MAX: usize = 300;
 
-/// The kind of a thing that is not well.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// The kind of a thing that is not well. Causes come before what follows from them, and a verdict is in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum What {
-    /// A view is behind, or has parked rows or events.
+    /// A source of the verdict can't be read.
+    Source,
+    /// A function that is not a slice fails.
+    Function,
+    /// Commands of a slice fail.
+    Slice,
+    /// A queue or a bucket keeps work of a function that failed.
+    DeadLetters,
+    /// Lanes of a reactor or an ordered automation are parked.
+    Lane,
+    /// Rows or events of a view are parked.
+    Parked,
+    /// Deadlines of a slice are late.
+    Deadline,
+    /// The first command of the queue waits.
+    Queue,
+    /// A view, or the deadlines of a slice, are behind.
     View,
     /// A reactor or an ordered automation is behind.
     Reactor,
-    /// Lanes of a reactor or an ordered automation are parked.
-    Lane,
-    /// Deadlines of a slice are late.
-    Deadline,
-    /// A queue or a bucket keeps work of a function that failed.
-    DeadLetters,
-    /// Commands of a slice fail.
-    Slice,
     /// Commands of a slice meet conflicts.
     Conflicts,
-    /// A function that is not a slice fails.
-    Function,
-    /// The first command of the queue waits.
-    Queue,
-    /// A source of the verdict can't be read.
-    Source,
+}
+
+impl What {
+    /// Whether it stays as it is until a person decides.
+    #[must_use]
+    pub fn needs_a_person(self) -> bool {
+        matches!(self, Self::DeadLetters | Self::Lane | Self::Parked)
+    }
 }
 
 /// One thing that is not well.
@@ -54,14 +64,16 @@ pub enum What {
 pub struct StackFault {
     /// Its kind.
     pub what: What,
-    /// The name of the view, the reactor, the slice, the function, or the source.
-    pub name: String,
+    /// The names of the views, or the name of the reactor, the slice, the function, or the source.
+    pub names: Vec<String>,
     /// How many lanes, rows, commands or dead letters.
     pub count: u64,
     /// Since when, in milliseconds since 1970, if known.
     pub since_ms: Option<u64>,
     /// The fault, as a sentence.
     pub text: String,
+    /// Its cause, if known.
+    pub cause: Option<String>,
     /// The console's page on it.
     pub url: String,
     /// The next step for a person.
@@ -69,10 +81,16 @@ pub struct StackFault {
 }
 
 impl StackFault {
-    /// The fault for people, in one line.
+    /// The cause for people, in one line.
     #[must_use]
-    pub fn line(&self) -> String {
-        cut(&self.text.replace('\n', " "), FAULT_CHARS_MAX)
+    pub fn cause(&self) -> Option<String> {
+        self.cause.as_ref().map(|cause| cut(&cause.replace('\n', " "), CAUSE_CHARS_MAX))
+    }
+
+    /// The fault for people, in one line.
+    pub(super) fn line(&self) -> String {
+        let cause = self.cause().map(|cause| format!(": {cause}"));
+        format!("{}{}", self.text, cause.unwrap_or_default())
     }
 }
 
@@ -151,10 +169,11 @@ impl StackVerdict {
     pub(super) fn unreadable(&mut self, name: &str, url: &str, error: &anyhow::Error) {
         self.findings.push(StackFault {
             what: What::Source,
-            name: name.to_owned(),
+            names: vec![name.to_owned()],
             count: 1,
             since_ms: None,
-            text: format!("The {name} can't be read: {error:#}"),
+            text: format!("The {name} can't be read"),
+            cause: Some(format!("{error:#}")),
             url: url.to_owned(),
             step: "Look again",
         });

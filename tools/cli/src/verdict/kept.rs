@@ -109,7 +109,6 @@ fn note(groups: &mut BTreeMap<String, Group>, store: &str, found: Found) {
 impl Group {
     fn finding(self, name: String) -> StackFault {
         let Self { count, or_more, since_ms, cause, can_be_redriven } = self;
-        let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
         let what = match or_more {
             true => format!("{count} or more dead letters"),
             false => counted(count, "dead letter", "dead letters"),
@@ -118,8 +117,9 @@ impl Group {
             true => "Mend the cause, then redrive",
             false => "Delete with a reason",
         };
-        let (text, url) = (format!("{what} of {name}{cause}"), "/dead-letters".to_owned());
-        StackFault { what: What::DeadLetters, name, count, since_ms, text, url, step }
+        let (text, url) = (format!("{what} of {name}"), "/dead-letters".to_owned());
+        let (what, names) = (What::DeadLetters, vec![name]);
+        StackFault { what, names, count, since_ms, text, cause, url, step }
     }
 }
 
@@ -184,10 +184,11 @@ fn waits(age_ms: Option<u64>, count: u64, now_ms: u64) -> Option<StackFault> {
     let minutes = counted(age_ms / 60_000, "minute", "minutes");
     Some(StackFault {
         what: What::Queue,
-        name: "commands".to_owned(),
+        names: vec!["commands".to_owned()],
         count: count.max(1),
         since_ms: Some(now_ms.saturating_sub(age_ms)),
         text: format!("The first command in the queue has waited for {minutes}"),
+        cause: None,
         url: "/commands".to_owned(),
         step: "Look which commands fail; if none does, look at run-commands",
     })

@@ -13,6 +13,8 @@ use super::finding::{READER_LATE_MS, StackFault, StackVerdict, What, counted};
 use super::sources::VerdictSources;
 use crate::lanes;
 
+/// A fault says at most so many names.
+const NAMED_MAX: usize = 4;
 const UNNAMED: &str =
     "views, reactors and deadlines, whose table is named with --view-table, VIEW_TABLE or --stack";
 
@@ -41,18 +43,15 @@ pub(super) async fn find(sources: &VerdictSources<'_>, now_ms: u64) -> StackVerd
     verdict
 }
 
-/// A reader of the index: a view, or a reactor.
-struct IndexReader<'s> {
+/// Readers of the index at one checkpoint: views, or a reactor.
+struct Readers {
     what: What,
-    name: &'s str,
-    /// The words for it that begin a sentence.
+    names: Vec<String>,
+    /// The words for them that begin a sentence.
     title: String,
     url: String,
     step: &'static str,
-    /// Its checkpoint, unless it has not begun or is being built.
-    at: Option<Checkpoint>,
-    /// What it has parked, if that needs a person.
-    parked: Option<StackFault>,
+    at: Checkpoint,
 }
 
 /// When the first event after each checkpoint was recorded. Readers often share a checkpoint, so each is read once.
@@ -77,23 +76,14 @@ impl Unread<'_> {
         Ok(first.filter(|first| now_ms.saturating_sub(*first) > READER_LATE_MS))
     }
 
-    /// The faults of these readers: what is parked, and that they are late.
-    async fn faults(
-        &mut self,
-        readers: Vec<IndexReader<'_>>,
-        now_ms: u64,
-    ) -> Result<Vec<StackFault>> {
-        let mut faults = Vec::new();
-        for IndexReader { what, name, title, url, step, at, parked } in readers {
-            faults.extend(parked);
-            let Some(at) = at else { continue };
-            let Some(since_ms) = self.late(at, now_ms).await? else { continue };
-            let count = self.index.count(at, self.end).await?;
-            let text = format!("{title} is {} behind", counted(count, "event", "events"));
-            let (name, since_ms) = (name.to_owned(), Some(since_ms));
-            faults.push(StackFault { what, name, count, since_ms, text, url, step });
-        }
-        Ok(faults)
+    /// The fault of these readers, if they are late.
+    async fn fault(&mut self, readers: Readers, now_ms: u64) -> Result<Option<StackFault>> {
+        let Readers { what, names, title, url, step, at } = readers;
+        let Some(since_ms) = self.late(at, now_ms).await? else { return Ok(None) };
+        let count = self.index.count(at, self.end).await?;
+        let text = format!("{title} {} behind", counted(count, "event", "events"));
+        let since_ms = Some(since_ms);
+        Ok(Some(StackFault { what, names, count, since_ms, text, cause: None, url, step }))
     }
 }
 
@@ -107,31 +97,48 @@ async fn of_views(
 ) -> Result<()> {
     let names: Vec<_> = stack.rows().iter().map(|view| view.name).collect();
     let standing = views.standing(&names, unread.end).await?;
+    let mut together = BTreeMap::<_, Vec<_>>::new();
     // A view that was never run is being built.
-    let begun = names.iter().zip(standing).filter_map(|(name, it)| Some((*name, it?)));
-    let reader = |(name, ViewStanding { registered, served, .. })| {
-        let url = format!("/views/{name}");
+    for (name, standing) in names.into_iter().zip(standing) {
+        let Some(ViewStanding { registered, served, .. }) = standing else { continue };
         let count = registered.parked + registered.parked_events;
-        let parked = (count > 0).then(|| {
-            let what = counted(count, "row or event is", "rows and events are");
-            StackFault {
-                what: What::View,
-                name: String::from(name),
+        if count > 0 {
+            let what = counted(count, "row or event is", "rows or events are");
+            verdict.findings.push(StackFault {
+                what: What::Parked,
+                names: vec![name.to_owned()],
                 count,
                 since_ms: None,
                 text: format!("{what} parked in the view {name}"),
-                url: url.clone(),
-                step: "Mend the view, and retry",
-            }
-        });
-        let (title, step) = (format!("The view {name}"), "Look at the view");
-        let at = Some(served).filter(|_| registered.until.is_none());
-        IndexReader { what: What::View, name, title, url, step, at, parked }
-    };
-    let faults = unread.faults(begun.map(reader).collect(), now_ms).await?;
-    verdict.findings.extend(faults);
+                cause: None,
+                url: format!("/views/{name}"),
+                step: "See the cause, mend the view, then retry",
+            });
+        }
+        if registered.until.is_none() {
+            together.entry(served).or_default().push(name.to_owned());
+        }
+    }
+    for (at, names) in together {
+        let (url, step) = match &names[..] {
+            [name] => (format!("/views/{name}"), "Look at the view"),
+            _ => ("/views".to_owned(), "Look at the views"),
+        };
+        let views = Readers { what: What::View, title: titled(&names), names, url, step, at };
+        verdict.findings.extend(unread.fault(views, now_ms).await?);
+    }
     verdict.counts.views = Some(stack.contexts.iter().map(|of| of.views.len() as u64).sum());
     Ok(())
+}
+
+/// `The views a, b and c are`. Of many names the first three are said.
+fn titled(names: &[String]) -> String {
+    let (last, first) = match names {
+        [name] => return format!("The view {name} is"),
+        [first @ .., last] if names.len() <= NAMED_MAX => (last.clone(), first),
+        _ => (format!("{} more", names.len() + 1 - NAMED_MAX), &names[..NAMED_MAX - 1]),
+    };
+    format!("The views {} and {last} are", first.join(", "))
 }
 
 /// Parked lanes, and late reactors.
@@ -145,30 +152,29 @@ async fn of_reactors(
     let names = lanes::readers(stack);
     let standing = try_join_all(names.iter().map(|name| table.standing(name))).await?;
     let lanes = try_join_all(names.iter().map(|name| table.parked(name))).await?;
-    let (mut readers, mut lanes_waiting) = (Vec::new(), 0);
+    let mut lanes_waiting = 0;
     for ((name, standing), lanes) in names.iter().copied().zip(standing).zip(lanes) {
         let (waiting, parked): (Vec<_>, Vec<_>) =
             lanes.iter().partition(|lane| lane.next_ms.is_some() || lane.asked.is_some());
         lanes_waiting += waiting.len() as u64;
-        let (url, count) = ("/lanes".to_owned(), parked.len() as u64);
-        let parked = parked.iter().min_by_key(|lane| lane.at_ms).map(|first| StackFault {
-            what: What::Lane,
-            name: name.to_owned(),
-            count,
-            since_ms: Some(first.at_ms),
-            text: format!(
-                "{} parked in {name}: {}",
-                counted(count, "lane is", "lanes are"),
-                first.cause
-            ),
-            url: url.clone(),
-            step: "Retry the lane, or skip the event",
-        });
-        let (title, step, at) = (name.to_owned(), "Look at the lanes", standing.checkpoint);
-        readers.push(IndexReader { what: What::Reactor, name, title, url, step, at, parked });
+        let (url, names, count) = ("/lanes".to_owned(), vec![name.to_owned()], parked.len() as u64);
+        if let Some(first) = parked.iter().min_by_key(|lane| lane.at_ms) {
+            verdict.findings.push(StackFault {
+                what: What::Lane,
+                names: names.clone(),
+                count,
+                since_ms: Some(first.at_ms),
+                text: format!("{} parked in {name}", counted(count, "lane is", "lanes are")),
+                cause: Some(first.cause.clone()),
+                url: url.clone(),
+                step: "Retry the lane, or skip the event",
+            });
+        }
+        let Some(at) = standing.checkpoint else { continue };
+        let (title, step) = (format!("{name} is"), "Look at the lanes");
+        let reactor = Readers { what: What::Reactor, names, title, url, step, at };
+        verdict.findings.extend(unread.fault(reactor, now_ms).await?);
     }
-    let faults = unread.faults(readers, now_ms).await?;
-    verdict.findings.extend(faults);
     verdict.counts.reactors = Some(names.len() as u64);
     verdict.counts.lanes_waiting = Some(lanes_waiting);
     Ok(())
@@ -195,14 +201,13 @@ async fn of_deadlines(
 
 fn late(name: &str, standing: &DueStanding, now_ms: u64) -> Option<StackFault> {
     let since_ms = standing.late_since(now_ms)?;
-    let note = standing.notes.first();
-    let why = note.map(|(_, note)| format!(": {}", note.why)).unwrap_or_default();
     Some(StackFault {
         what: What::Deadline,
-        name: name.to_owned(),
+        names: vec![name.to_owned()],
         count: standing.rows as u64,
         since_ms: Some(since_ms),
-        text: format!("Deadlines of {name} are late{why}"),
+        text: format!("Deadlines of {name} are late"),
+        cause: standing.notes.first().map(|(_, note)| note.why.clone()),
         url: "/deadlines".to_owned(),
         step: "Mend the cause, then run `ringfence due`",
     })
@@ -215,12 +220,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn of_many_views_some_are_named() {
+        let said = |count| titled(&["a", "b", "c", "d", "e"].map(str::to_owned)[..count]);
+        assert_eq!(said(1), "The view a is");
+        assert_eq!(said(2), "The views a and b are");
+        assert_eq!(said(4), "The views a, b, c and d are");
+        assert_eq!(said(5), "The views a, b, c and 2 more are");
+    }
+
+    #[test]
     fn deadlines_are_late_after_the_time_of_the_alarm_and_the_fault_says_why() {
         let (cause, why) = ("e/1".to_owned(), "no stock".to_owned());
         let note = DueNote { cause, tries: 7, next_ms: 0, why };
         let notes = vec![("a".to_owned(), note)];
         let standing = DueStanding { rows: 2, is_more: false, earliest_ms: Some(1_000), notes };
-        let found = |now_ms| late("release", &standing, now_ms).map(|it| (it.count, it.text));
+        let found = |now_ms| late("release", &standing, now_ms).map(|it| (it.count, it.line()));
         let text = "Deadlines of release are late: no stock".to_owned();
         assert_eq!(found(1_000 + DUE_LATE_MS), None);
         assert_eq!(found(1_001 + DUE_LATE_MS), Some((2, text)));

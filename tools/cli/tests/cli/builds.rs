@@ -153,7 +153,37 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
             of_fourth("d", pan, 500),
         ];
         assert_eq!(four.tail("ItemAdded", 6).await, shown);
-        let console = Console::of(four.command(&["console"])).await;
+        let locked = |title: &str, text: &str| {
+            let field = json!({ "type": "integer", "minimum": 0, "maximum": 9 });
+            let text_field = json!({ "type": "string" });
+            let shape = json!({
+                "type": "object", "additionalProperties": false, "required": ["price", title],
+                "properties": { "price": field, title: text_field },
+            });
+            json!({ "shape": shape, "samples": [{ "price": 3, title: text }] })
+        };
+        let versions = json!({ "1": locked("name", mug), "2": locked("title", cup) });
+        let lock = json!({ "events": { "ItemAdded": { "versions": versions } } });
+        std::fs::create_dir(data.path().join("schemas")).unwrap();
+        std::fs::write(folder("schemas/shelf.json"), lock.to_string()).unwrap();
+        let samples = ["console", "--samples", &folder("events")];
+        let console = Console::of(four.command(&samples)).await;
+        let page = console.page("/types/ItemAdded").await;
+        let mut from = 0;
+        for text in [
+            "<h2>Fields</h2>",
+            "<h2>Version 2</h2>",
+            "In version 3",
+            "<code>price</code></th><td>integer, 0 to 9</td><td><code>3</code></td><td>not there</td>",
+            "Version 3 also has <code>cents, itemId</code>",
+            "Readers get it as <code>{ &quot;cents&quot;: 300, &quot;title&quot;: &quot;cup&quot; }</code>",
+            "<h2>Version 1</h2>",
+            "<td>the same</td>",
+            "{ &quot;cents&quot;: 300, &quot;title&quot;: &quot;mug&quot; }",
+        ] {
+            from +=
+                page[from..].find(text).unwrap_or_else(|| panic!("{text}: {page}")) + text.len();
+        }
         let page = console.page("/events").await;
         let cents = ["400", "300", "700", "500"].map(|cents| format!("&quot;cents&quot;: {cents}"));
         assert!(

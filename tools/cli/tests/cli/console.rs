@@ -294,7 +294,7 @@ async fn the_flow_of_an_event_is_on_one_axis_from_any_of_its_events() {
     let other = world.append(other).await.remove(0);
     world.index(&[&other.partition]).await;
     let console = Console::start(&world, &[]).await;
-    for (here, units) in [(1, "6"), (3, "6")] {
+    for (here, units) in [(1, "8.5"), (3, "8.5")] {
         let page = console.page(&format!("/events/{here}")).await;
         let (_, flow) = page.split_once("<ol class=\"flow\">").unwrap();
         let flow = flow.split("Metadata").next().unwrap();

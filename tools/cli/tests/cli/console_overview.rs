@@ -1,19 +1,15 @@
-//! The console's overview, and its pages of commands and dead letters.
+//! The console's overview, and its page of dead letters.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use axum::Router;
-use axum::http::StatusCode;
-use axum::routing::post;
 use ringfence_aws::Clock;
 use ringfence_core::rfc3339;
 use ringfence_local::queues::MessageOrder;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
 use crate::console::{Console, link};
-use crate::world::{BUCKET, COMMANDS, EVENTS, INDEX, QUEUE, World};
+use crate::world::{BUCKET, COMMANDS, QUEUE, World};
 
 const REDRIVE: &str = "/dead-letters/queues/Automations/redrive";
 const DELETE: &str = "/dead-letters/queues/Automations/delete";
@@ -28,7 +24,7 @@ fn flags(world: &World) -> [String; 4] {
     ]
 }
 
-async fn console(world: &World, more: &[&str]) -> Console {
+pub(crate) async fn console(world: &World, more: &[&str]) -> Console {
     let flags = flags(world);
     let flags: Vec<_> = flags.iter().map(String::as_str).chain(more.iter().copied()).collect();
     Console::start(world, &flags).await
@@ -52,21 +48,8 @@ fn in_group() -> MessageOrder {
     MessageOrder { group: Some("roomId:r1".to_owned()), deduplication: Some("c-1".to_owned()) }
 }
 
-/// A CloudFormation that tells the outputs of a stack, and refuses its events.
-async fn refuses_events() -> String {
-    let output = "<O><OutputKey>EventTableName</OutputKey><OutputValue>events</OutputValue></O>";
-    let answer = post(async move |form: String| match form.contains("DescribeStacks&") {
-        true => (StatusCode::OK, output),
-        false => (StatusCode::FORBIDDEN, "<E><Message>you may not look</Message></E>"),
-    });
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, Router::new().route("/", answer)).await });
-    url
-}
-
 /// The line of a command so long ago.
-fn line(ago_ms: u64, outcome: &str, conflicts: &[&str]) -> String {
+pub(crate) fn line(ago_ms: u64, outcome: &str, conflicts: &[&str]) -> String {
     let line = json!({
         "timestamp": rfc3339(Clock::system().now_ms() - ago_ms), "slice": "pack-parcel", "outcome": outcome,
         "attempts": conflicts.len() + 1, "conflicts": conflicts, "duration_ms": 5, "requests": 4,
@@ -114,7 +97,7 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     assert!(banner(&well).contains("All is well</h2>"), "{well}");
     assert!(!banner(&well).contains("Not known"), "{well}");
     let (_, cost) = well.split_once("to DynamoDB and ").unwrap();
-    assert_eq!(cost.split_once(" read units").unwrap().0, "5.5", "{well}");
+    assert_eq!(cost.split_once(" read units").unwrap().0, "7.5", "{well}");
 
     world.queues.send(QUEUE, "<b>a dead letter".to_owned()).unwrap();
     world.queues.send(QUEUE, failed("shop-PackParcel-1").to_string()).unwrap();
@@ -132,13 +115,17 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     let shown = banner(&page);
     for part in [
         "5 things are not well</h2>",
-        "Needs a person: </strong>1 dead letter of Automations: the message is not JSON",
-        "Needs a person: </strong>1 dead letter of pack-parcel: RetriesExhausted",
+        "<strong>1 dead letter of Automations</strong>",
+        "A person has to decide.</p><p class=\"cause\">the message is not JSON",
+        "<strong>1 dead letter of pack-parcel</strong>",
+        "<p class=\"cause\">RetriesExhausted</p>",
         "href=\"/dead-letters\">Delete with a reason</a>",
-        "1 command of pack-parcel failed: internal, since <time",
-        "href=\"/commands\">Look at the commands</a>",
-        "20 of 21 commands of pack-parcel met conflicts, since <time",
-        "1 run of index-events failed: a table is away. ",
+        "<strong>1 command of pack-parcel failed</strong>, since <time",
+        "<p class=\"cause\">internal</p>",
+        "href=\"/commands#failures\">See what failed, and mend the cause</a>",
+        "<strong>20 of 21 commands of pack-parcel met conflicts</strong>, since <time",
+        "<strong>1 run of index-events failed</strong>, since <time",
+        "<p class=\"cause\">a table is away. ",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
@@ -160,7 +147,8 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     let map = wrong.page("/map").await;
     assert_eq!(map.matches("class=\"node command wrong\"").count(), 1, "{map}");
     assert!(map.contains("class=\"node context wrong\""), "{map}");
-    assert_eq!(map.matches("<title>44 in the last hour</title>").count(), 1, "of both: {map}");
+    let rates = map.matches("<title>44 in the last hour</title>").count();
+    assert_eq!(rates, 2, "of both lines, to the event and to its deadline: {map}");
     assert!(wrong.page("/events").await.contains("data-verdict=\"/verdict\">Is all well?</a>"));
     let again = wrong.page("/").await;
     assert!(!again.contains("to DynamoDB"), "the verdict is kept for a while: {again}");
@@ -168,11 +156,11 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     let (code, status) = world.json(&["status", logs[0], logs[1]]);
     assert_eq!(code, 1);
     let found = status["findings"].as_array().unwrap().iter();
-    let found: Vec<_> = found.map(|it| (it["what"].as_str(), it["name"].as_str())).collect();
+    let found: Vec<_> = found.map(|it| (it["what"].as_str(), it["names"][0].as_str())).collect();
     let functions = [("function", "index-events"), ("slice", "pack-parcel")];
     let all = functions.into_iter().chain([("conflicts", "pack-parcel")]);
     assert_eq!(found, all.map(|(what, name)| (Some(what), Some(name))).collect::<Vec<_>>());
-    assert_eq!(status["findings"][0]["text"], format!("1 run of index-events failed: {why}"));
+    assert_eq!(status["findings"][0]["cause"], why);
     let (_, lines) = world.run(&["status", logs[0], logs[1]]);
     assert!(lines.starts_with("1 run of index-events failed: a table"), "{lines}");
     assert!(
@@ -186,8 +174,8 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     let (_, unread) = world.json(&[&["status"], &nowhere[..]].concat());
     assert_eq!(unread["counts"]["views"], json!(null), "{unread}");
     assert_eq!(unread["counts"]["reactors"], json!(null), "{unread}");
-    let names = unread["findings"].as_array().unwrap().iter().map(|it| it["name"].as_str());
-    let unreadable = ["views", "reactors", "queue of commands"];
+    let names = unread["findings"].as_array().unwrap().iter().map(|it| it["names"][0].as_str());
+    let unreadable = ["views", "reactors", "deadlines", "queue of commands"];
     assert_eq!(names.collect::<Vec<_>>(), unreadable.map(Some), "{unread}");
 }
 
@@ -213,8 +201,11 @@ async fn readers_are_late_with_an_old_event_that_they_have_not_read() {
     world.indexed_demand("p3", "o3").await;
     let (_, late) = world.json(&["status"]);
     let texts = late["findings"].as_array().unwrap().iter().map(|it| it["text"].as_str().unwrap());
-    let behind = ["The view catalog-products", "The view product-demand", "ask-supplier"];
-    assert!(texts.eq(behind.map(|name| format!("{name} is 1 event behind"))), "{late}");
+    let behind = [
+        "The views catalog-products and product-demand are 1 event behind",
+        "ask-supplier is 1 event behind",
+    ];
+    assert!(texts.eq(behind), "{late}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -372,7 +363,10 @@ async fn a_stack_names_queues_and_buckets_and_a_queue_that_fails_hides_nothing_e
     let page = console(&world, &["--queue", "Other=http://127.0.0.1:1/0/other"]).await;
     let (page, overview) = (page.page("/dead-letters").await, page.page("/").await);
     assert!(page.contains("Queue Other</h2>") && page.contains("Queue Automations"), "{page}");
-    assert!(banner(&overview).contains("The dead letters of Other can't be read: "), "{overview}");
+    assert!(
+        banner(&overview).contains("<strong>The dead letters of Other can't be read<"),
+        "{overview}"
+    );
     assert!(overview.contains("Dead letters</a><strong>?</strong>"), "{overview}");
     let nowhere = Console::start(&world, &[]).await;
     let page = nowhere.page("/dead-letters").await;
@@ -382,62 +376,4 @@ async fn a_stack_names_queues_and_buckets_and_a_queue_that_fails_hides_nothing_e
         assert!(page.contains("name the log group with --log-group"), "{page}");
     }
     assert!(banner(&nowhere.page("/").await).contains("Not known: dead letters, whose stores"));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn commands_and_conflicts_of_a_time_are_shown() {
-    let world = World::start().await;
-    let folder = tempfile::tempdir().unwrap();
-    let lines = [
-        line(7_200_000, "accepted", &["sealId:old"]),
-        line(61_000, "rejected", &[]),
-        line(60_000, "malformed", &[]),
-        line(1_000, "accepted", &["sealId:s1", "sealId:s1"]),
-    ];
-    fs::write(folder.path().join("pack-parcel.log"), lines.concat()).unwrap();
-    let logs = ["--logs", folder.path().to_str().unwrap()];
-    let console = console(&world, &logs).await;
-    let page = console.page("/commands").await;
-    let numbers: Vec<_> = page.split("<td class=\"number\">").skip(1).collect();
-    let numbers = numbers.iter().map(|rest| rest.split('<').next().unwrap());
-    let of_slice = ["3", "1", "1", "1", "0", "0", "2", "2", "1.50", "8.00", "5"];
-    assert!(numbers.collect::<Vec<_>>().windows(11).any(|some| some == of_slice), "{page}");
-    assert!(page.contains("<td class=\"number heat-9\">2</td>"), "{page}");
-    let of_ada = "<th scope=\"row\">jwt:main:ada</th><td class=\"number\">3</td>";
-    assert!(page.contains(of_ada), "{page}");
-    assert_eq!(link(&page, "sealId:s1").unwrap(), "/boundary?id=sealId%3As1");
-    assert!(!page.contains("sealId:old"), "{page}");
-    assert!(page.contains("href=\"/slices/catalog/pack-parcel\""), "{page}");
-    let day = console.page(&link(&page, "Last 24h").unwrap()).await;
-    assert!(day.contains("sealId:old") && day.contains("sealId:s1"), "{day}");
-    let overview = console.page("/?within=15m").await;
-    for part in [
-        "Numbers of Events by context",
-        "These commands took 4.5 read and 24 write units, $0.000016 at list prices",
-        "href=\"/search?q=walk%2D1&amp;further=true\">walk-1</a><span class=\"note\"> commands: 3, events: 6, rejected</span>",
-    ] {
-        assert!(overview.contains(part), "{part}: {overview}");
-    }
-    assert!(!overview.contains("deployed"), "the stack is not named: {overview}");
-    let stack = ["--stack", "ringfence-local", "--index-table", INDEX, "--table", EVENTS];
-    let flags = [&stack[..], &logs].concat();
-    let deployed = Console::start(&world, &flags).await;
-    let page = deployed.page("/?within=15m").await;
-    for part in [
-        "Z: the stack was created</title></line></svg><ul class=\"legend\">",
-        "<li class=\"mark\">deployed</li>",
-        "<td colspan=\"2\">deployed: the stack was created</td>",
-    ] {
-        assert!(page.contains(part), "{part}: {page}");
-    }
-    let url = refuses_events().await;
-    let refused = Console::start_with(&world, &flags, |command| {
-        command.env("AWS_ENDPOINT_URL_CLOUDFORMATION", url);
-    });
-    let page = refused.await.page("/?within=15m").await;
-    assert!(page.contains("The deployments are not known: "), "{page}");
-    assert!(page.contains(": 403: you may not look.</p>"), "{page}");
-    assert!(page.contains("Numbers of Events by context"), "the curves are there: {page}");
-    let (status, page) = console.refused("/?within=soon").await;
-    assert!(status == 400 && page.contains("15m, 1h, 24h, 7d"), "{page}");
 }

@@ -23,7 +23,7 @@ async fn a_page_of_a_busy_index_reads_few_bodies_and_says_what_more_would_cost()
     world.index(&[&ringfence_core::BoundaryId::stored("productId:p1")]).await;
     let console = Console::start(&world, &[]).await;
     for (path, units) in [
-        ("/events/1", "14"),
+        ("/events/1", "15.5"),
         ("/search?q=nowhere", "12.5"),
         ("/types/ProductDemandRecorded", "11"),
         ("/events?tag=orderId%3Anowhere", "15.5"),

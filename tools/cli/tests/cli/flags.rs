@@ -57,7 +57,7 @@ fn wrong_flags_are_named() {
         ),
         (
             "import --from jsonl source --table t",
-            "could act on the events and take the places of later ones: ask-supplier. Switch the rules",
+            "could act on the events and take the places of later ones: ask-supplier, pack-parcel. Switch the",
         ),
         ("aggregates verify", "--aggregate-table <AGGREGATE_TABLE>"),
         ("documents verify", "--document-table <DOCUMENT_TABLE>"),

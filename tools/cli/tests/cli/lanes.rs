@@ -15,7 +15,7 @@ const REACTOR: &str = "ask-supplier";
 const DESK: &str = "productId:desk";
 
 /// Runs the reactor, and returns the number of its effects.
-async fn run(world: &World, is_refused: bool) -> u64 {
+pub(crate) async fn run(world: &World, is_refused: bool) -> u64 {
     let handler = Outside::new(AskSupplier { is_refused }).unwrap();
     let (client, clock) = (world.client.clone(), Clock::system());
     let index = Index::new(client.clone(), INDEX, world.bodies());
@@ -52,7 +52,8 @@ async fn parked_lanes_are_shown_retried_and_skipped_and_a_reactor_is_sent_back()
     let (status, verdict) = world.json(&["status"]);
     let found = &verdict["findings"][0];
     assert_eq!((status, &found["what"], &found["count"]), (1, &json!("lane"), &json!(2)));
-    assert!(found["text"].as_str().unwrap().starts_with("2 lanes are parked in ask-supplier: "));
+    assert_eq!(found["text"], json!("2 lanes are parked in ask-supplier"));
+    assert!(found["cause"].as_str().unwrap().contains("sold out"), "{found}");
 
     let console = Console::start(&world, &["--write"]).await;
     let page = console.page("/lanes").await;

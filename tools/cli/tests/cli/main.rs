@@ -4,6 +4,8 @@
 
 mod builds;
 mod console;
+mod console_commands;
+mod console_event;
 mod console_map;
 mod console_overview;
 mod console_search;

@@ -1,4 +1,7 @@
 //! A small stack with a context on each log.
+
+mod late_parcel;
+
 use std::collections::BTreeSet;
 use std::error::Error;
 
@@ -88,7 +91,10 @@ impl Context for ProductCatalog {
 
 impl Members for ProductCatalog {
     fn list(list: &mut MemberList<impl Visitor>) {
-        list.slice::<PackParcel>().view::<CatalogProducts>().view::<ProductDemand>();
+        list.slice::<PackParcel>()
+            .due::<PackParcel>()
+            .view::<CatalogProducts>()
+            .view::<ProductDemand>();
         list.reactor::<AskSupplier>();
     }
 }

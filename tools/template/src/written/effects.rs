@@ -36,6 +36,11 @@ pub(super) fn effects(reactor: &ReactorInfo) -> impl Iterator<Item = &'static Ef
     EFFECTS.iter().filter(move |effect| required.contains(effect.marker))
 }
 
+/// The words for the effects of a reactor: `mail`, `webhook`. Its other effects are not known.
+pub fn effect_words(reactor: &ReactorInfo) -> impl Iterator<Item = &'static str> {
+    effects(reactor).map(|effect| effect.word)
+}
+
 /// The condition under which a reactor is deployed.
 pub(super) fn condition_of(reactor: &ReactorInfo) -> Option<&'static str> {
     match effects(reactor).collect::<Vec<_>>()[..] {

@@ -384,6 +384,7 @@ mod tests {
             reads: &["Sent"],
             views: &[],
             variables: Default::default,
+            plan: |_| Ok(Vec::new()),
         };
         let context = ContextInfo { reactors: vec![reactor], ..context("mails", LogKind::Dcb) };
         let place = StackPlace { prefix: String::new(), code: "." };

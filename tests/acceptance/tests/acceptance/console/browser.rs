@@ -107,10 +107,6 @@ impl Browser {
         self.post("/url", json!({ "url": url })).await;
     }
 
-    pub(crate) async fn title(&self) -> String {
-        self.get("/title").await.as_str().unwrap().to_owned()
-    }
-
     /// Sets the size of the screen in CSS pixels.
     pub(crate) async fn resize(&self, width: u32, height: u32) {
         let screen =
@@ -128,12 +124,10 @@ impl Browser {
     /// Presses a key at the focus.
     pub(crate) async fn press(&self, key: &str, code: u32) {
         let text = if key == "Enter" { "\r" } else { "" };
-        for kind in ["keyDown", "keyUp"] {
-            let parameters = json!({
-                "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text,
-            });
-            self.chromium("Input.dispatchKeyEvent", parameters).await;
-        }
+        let parameters = json!({
+            "type": "keyDown", "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text,
+        });
+        self.chromium("Input.dispatchKeyEvent", parameters).await;
     }
 
     /// The value of an expression on the page.
@@ -142,9 +136,9 @@ impl Browser {
         serde_json::from_value(self.post("/execute/sync", script).await).unwrap()
     }
 
-    /// Runs a script on the page. The page's policy does not bind it.
+    /// Runs a script on the page, as one of its own. The page's policy does not bind it.
     pub(crate) async fn run(&self, script: &str) {
-        self.post("/execute/sync", json!({ "script": script, "args": [] })).await;
+        self.chromium("Runtime.evaluate", json!({ "expression": script })).await;
     }
 
     /// The element, if the page has it now.
@@ -173,8 +167,14 @@ impl Browser {
         self.wait("css selector", selector).await
     }
 
+    /// The text of the element of this selector, also while another page replaces this one.
     pub(crate) async fn text(&self, selector: &str) -> String {
-        self.find(selector).await.text().await
+        loop {
+            let path = format!("{}/text", self.find(selector).await.path);
+            if let Ok(text) = self.call(Method::GET, &path, Value::Null).await {
+                return text.as_str().unwrap().to_owned();
+            }
+        }
     }
 
     /// Clicks the link with this text. The text is without the kind that only screen readers say.
@@ -229,10 +229,6 @@ impl Element<'_> {
 
     async fn tell(&self, what: &str, body: Value) {
         self.browser.post(&format!("{}/{what}", self.path), body).await;
-    }
-
-    pub(crate) async fn text(&self) -> String {
-        self.ask("text").await.as_str().unwrap().to_owned()
     }
 
     /// The value of an input.
