@@ -208,11 +208,14 @@ fn late(name: &str, standing: &DueStanding, now_ms: u64) -> Option<StackFault> {
         since_ms: Some(since_ms),
         text: match count {
             1 => format!("1 deadline of {name} is late"),
-            count => format!("{count} deadlines of {name} are late"),
+            // Some of them may only be due.
+            count => format!("{count} deadlines of {name} are due, and the first is late"),
         },
         cause: Some(standing.notes.first().map_or_else(
             || "fire-deadlines has not tried".to_owned(),
-            |(_, note)| format!("tried {}, {}", counted(note.tries.into(), "time", "times"), note.why),
+            |(_, note)| {
+                format!("tried {}, {}", counted(note.tries.into(), "time", "times"), note.why)
+            },
         )),
         url: "/deadlines".to_owned(),
         step: "Look at the deadlines",
@@ -241,7 +244,8 @@ mod tests {
         let notes = vec![("a".to_owned(), note)];
         let standing = DueStanding { rows: 2, is_more: false, earliest_ms: Some(1_000), notes };
         let found = |now_ms| late("release", &standing, now_ms).map(|it| (it.count, it.line()));
-        let text = "2 deadlines of release are late: tried 7 times, no stock".to_owned();
+        let text = "2 deadlines of release are due, and the first is late: tried 7 times, no stock"
+            .to_owned();
         assert_eq!(found(1_000 + DUE_LATE_MS), None);
         assert_eq!(found(1_001 + DUE_LATE_MS), Some((2, text)));
         let untried = DueStanding { notes: Vec::new(), rows: 1, ..standing };
