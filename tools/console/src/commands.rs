@@ -155,18 +155,23 @@ fn failures(site: &Site, all: &[Failure<'_>]) -> Markup {
     }
     html! {
         h2 #failures { "Failures and rejections" }
-        table.figures {
-            thead { tr { @for column in ["Function", "Outcome", "Cause", "Times", "Last"] { th scope="col" { (column) } } } }
-            tbody {
-                @for it in all.iter().take(FAILURES_MAX) {
-                    tr {
-                        th scope="row" {
-                            (link(site, it.function))
-                            @if site.trouble.is_some() {
-                                " " a href=(url(frame::LOG_PATH, [("function", it.function)])) { "log" }
+        div.wide tabindex="0" role="region" aria-label="Failures and rejections" {
+            table.figures {
+                thead {
+                    tr { @for column in ["Function", "Outcome", "Cause", "Times", "Last"] { th scope="col" { (column) } } }
+                }
+                tbody {
+                    @for it in all.iter().take(FAILURES_MAX) {
+                        tr {
+                            th scope="row" {
+                                (link(site, it.function))
+                                @if site.trouble.is_some() {
+                                    " " a href=(url(frame::LOG_PATH, [("function", it.function)])) { "log" }
+                                }
                             }
+                            td { (it.outcome) } td { (cut(it.cause, CAUSE_CHARS_MAX)) }
+                            td.number { (it.count) } td { (ago(it.last_ms)) }
                         }
-                        td { (it.outcome) } td { (cut(it.cause, CAUSE_CHARS_MAX)) } td.number { (it.count) } td { (ago(it.last_ms)) }
                     }
                 }
             }
