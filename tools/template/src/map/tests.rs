@@ -283,6 +283,7 @@ fn a_decision_reads_the_type_of_its_own_context_and_not_the_same_name_elsewhere(
             reads: &[Moved::NAME],
             views: &[],
             variables: Default::default,
+            plan: |_| Ok(Vec::new()),
         }],
         functions: Vec::new(),
     };
