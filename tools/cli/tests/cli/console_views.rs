@@ -139,7 +139,7 @@ async fn a_rebuild_is_started_by_a_form_and_tells_its_end() {
     assert!(page.contains("Parked: event ") && page.contains("limit 399360"), "{page}");
     assert!(page.contains(">productId:p3/1</a>: the event can't be read: "), "{page}");
     let overview = console.page("/").await;
-    assert!(overview.contains("2 rows or events are parked in the view "), "{overview}");
+    assert!(overview.contains("2 rows and events are parked in the view "), "{overview}");
     let event = console.get(&link(&page, "productId:p1/2").unwrap()).await;
     assert_eq!(event.headers()[LOCATION], "/events/3");
     assert_eq!(console.post("/views/nothing/rebuild", &[]).await.status(), 404);
