@@ -9,8 +9,8 @@ use lambda_runtime::Error;
 use crate::bounded::bounded;
 use crate::logs::{LOGGED_BYTES_MAX, chain, init_logs};
 
-/// Serves until Lambda ends the process. If the function can't start, one line of the log says why. It names the slice,
-/// or the service whose failures have an alarm.
+/// Serves until Lambda ends the process. If the function can't start or panics, one line of the log says why. It names
+/// the slice, or the service whose failures have an alarm.
 pub fn start(
     slice: Option<&'static str>,
     failed_function: Option<&'static str>,

@@ -20,9 +20,9 @@ pub struct ViewStanding {
 }
 
 impl ViewReader {
-    /// How far each of these views is, at `end` or a moment ago; `None` if no projector has run the view yet. `end` is the
-    /// end of the index. Costs half a read unit, half a unit for each view, and half a unit for each generation that has
-    /// not reached `end` together with other views.
+    /// How far each of these views is, at `end` or a moment ago; `None` if no projector has run the view yet. `end` is
+    /// the end of the index. It costs half a read unit, half a unit for each view, and half a unit for each generation
+    /// that has not reached `end` together with other views.
     ///
     /// # Errors
     /// As [`ViewReader::row`].

@@ -220,7 +220,8 @@ pub(crate) async fn rows(
         @for parked in &unread { p role="alert" { (why_parked(parked)) } }
         @if standing.as_ref().is_some_and(|it| it.registered.parked > 0) {
             p role="alert" {
-                "Rows are parked. " code { "ringfence parked show " (view.name) } " lists them with their causes, and                  reads all rows of the view."
+                "Rows are parked. " code { "ringfence parked show " (view.name) } " reads all rows of the view, and lists these \
+                 with their causes."
             }
         }
         @if site.may_write { (rebuild_form(&path)) }
