@@ -68,6 +68,7 @@ pub(crate) async fn page(
     if !text.is_empty() {
         answers = named(&site.lists.stack, text);
         answers.extend(placed(&index, &site.lists.stack, text).await?);
+        exact_first(&mut answers);
     }
     let mut looked = None;
     if !text.is_empty() && !text.contains(char::is_whitespace) && exact(&answers).count() == 0 {
@@ -110,6 +111,11 @@ pub(crate) async fn page(
         }
     };
     Ok(frame::page(&site, "/search", "Search", Some(index.usage()), &main).into_response())
+}
+
+/// The limit of a page must not hide what has the whole name.
+fn exact_first(answers: &mut [Answer]) {
+    answers.sort_by_key(|answer| !answer.is_exact);
 }
 
 fn exact(answers: &[Answer]) -> impl Iterator<Item = &Answer> {
@@ -205,4 +211,21 @@ async fn look(index: &Index, text: &str, most: usize) -> Result<Looked, FeedErro
         }
     }
     Ok(Looked { found: None, events, is_whole: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exact_answers_come_first_and_the_rest_stays_in_order() {
+        let answer = |url: &str, is_exact| Answer {
+            is_exact,
+            ..Answer::exact("lend", "slice", url.to_owned())
+        };
+        let mut answers =
+            [answer("a", false), answer("b", true), answer("c", false), answer("d", true)];
+        exact_first(&mut answers);
+        assert_eq!(answers.map(|answer| answer.url), ["b", "d", "a", "c"]);
+    }
 }
