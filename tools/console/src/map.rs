@@ -188,15 +188,18 @@ impl Traffic {
                     && match finding.what {
                         What::View | What::Parked => node.kind == NodeKind::View,
                         What::Reactor | What::Lane => node.is_reactor() || node.is_slice(),
-                        What::Deadline | What::Slice | What::Conflicts => node.is_slice(),
+                        What::Deadline | What::DeadlinesBehind | What::DeadlinesParked => {
+                            node.is_slice()
+                        }
+                        What::Slice | What::Conflicts => node.is_slice(),
                         What::DeadLetters | What::Function => node.kind != NodeKind::Event,
                         What::Queue | What::Source => false,
                     }
             };
             for node in map.nodes.iter().filter(is_it) {
                 let word = match finding.what {
-                    What::View | What::Reactor => "behind",
-                    What::Lane | What::Parked => "parked",
+                    What::View | What::DeadlinesBehind | What::Reactor => "behind",
+                    What::Lane | What::Parked | What::DeadlinesParked => "parked",
                     What::Deadline => "late",
                     What::DeadLetters => "dead letters",
                     What::Conflicts => "conflicts",
@@ -362,6 +365,7 @@ mod tests {
             (What::Slice, "lend", &["a", "a/lend"]),
             (What::DeadLetters, "lend", &["a", "a/lend"]),
             (What::Lane, "lend", &["a", "a/lend"]),
+            (What::DeadlinesBehind, "lend", &["a", "a/lend"]),
             (What::View, "lend", &[]),
             (What::Slice, "loans", &[]),
             (What::DeadLetters, "Lent", &[]),

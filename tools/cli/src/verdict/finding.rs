@@ -38,12 +38,16 @@ pub enum What {
     Lane,
     /// Rows or events of a view are parked.
     Parked,
+    /// Rows or events of the deadlines of a slice are parked.
+    DeadlinesParked,
     /// Deadlines of a slice are late.
     Deadline,
     /// The first command of the queue waits.
     Queue,
-    /// A view, or the deadlines of a slice, are behind.
+    /// A view is behind.
     View,
+    /// The deadlines of a slice are behind: they do not show the newest events.
+    DeadlinesBehind,
     /// A reactor or an ordered automation is behind.
     Reactor,
     /// Commands of a slice meet conflicts.
@@ -54,7 +58,7 @@ impl What {
     /// Whether it stays as it is until a person decides.
     #[must_use]
     pub fn needs_a_person(self) -> bool {
-        matches!(self, Self::DeadLetters | Self::Lane | Self::Parked)
+        matches!(self, Self::DeadLetters | Self::Lane | Self::Parked | Self::DeadlinesParked)
     }
 }
 

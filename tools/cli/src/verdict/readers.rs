@@ -7,7 +7,7 @@ use futures::future::try_join_all;
 use ringfence_feed::{Checkpoint, Index};
 use ringfence_reactors::ReactorTable;
 use ringfence_stack::Stack;
-use ringfence_views::{DueReader, DueStanding, ViewReader, ViewStanding};
+use ringfence_views::{Definition, DueReader, DueStanding, ViewReader, ViewStanding};
 
 use super::finding::{READER_LATE_MS, StackFault, StackVerdict, What, counted};
 use super::sources::VerdictSources;
@@ -15,6 +15,7 @@ use crate::lanes;
 
 /// A fault says at most so many names.
 const NAMED_MAX: usize = 4;
+const DUE_STEP: &str = "See the cause, mend the slice, then retry";
 const UNNAMED: &str =
     "views, reactors and deadlines, whose table is named with --view-table, VIEW_TABLE or --stack";
 
@@ -87,7 +88,7 @@ impl Unread<'_> {
     }
 }
 
-/// Late views, and parked rows and events.
+/// Late views and rows of deadlines, and parked rows and events of both.
 async fn of_views(
     stack: &Stack,
     unread: &mut Unread<'_>,
@@ -95,50 +96,59 @@ async fn of_views(
     now_ms: u64,
     verdict: &mut StackVerdict,
 ) -> Result<()> {
-    let names: Vec<_> = stack.rows().iter().map(|view| view.name).collect();
+    let rows = stack.rows();
+    let names: Vec<_> = rows.iter().map(|view| view.name).collect();
     let standing = views.standing(&names, unread.end).await?;
     let mut together = BTreeMap::<_, Vec<_>>::new();
     // A view that was never run is being built.
-    for (name, standing) in names.into_iter().zip(standing) {
+    for (Definition { name, is_due, .. }, standing) in rows.iter().zip(standing) {
         let Some(ViewStanding { registered, served, .. }) = standing else { continue };
         let count = registered.parked + registered.parked_events;
         if count > 0 {
-            let what = counted(count, "row or event is", "rows and events are");
+            let parked = counted(count, "row or event is", "rows and events are");
+            let (what, of, step) = match is_due {
+                true => (What::DeadlinesParked, "deadlines of", DUE_STEP),
+                false => (What::Parked, "view", "See the cause, mend the view, then retry"),
+            };
             verdict.findings.push(StackFault {
-                what: What::Parked,
-                names: vec![name.to_owned()],
+                what,
+                names: vec![(*name).to_owned()],
                 count,
                 since_ms: None,
-                text: format!("{what} parked in the view {name}"),
+                text: format!("{parked} parked in the {of} {name}"),
                 cause: None,
                 url: format!("/views/{name}"),
-                step: "See the cause, mend the view, then retry",
+                step,
             });
         }
         if registered.until.is_none() {
-            together.entry(served).or_default().push(name.to_owned());
+            together.entry((*is_due, served)).or_default().push((*name).to_owned());
         }
     }
-    for (at, names) in together {
+    for ((is_due, at), names) in together {
         let (url, step) = match &names[..] {
+            _ if is_due => ("/views".to_owned(), "Look at their rows"),
             [name] => (format!("/views/{name}"), "Look at the view"),
             _ => ("/views".to_owned(), "Look at the views"),
         };
-        let views = Readers { what: What::View, title: titled(&names), names, url, step, at };
+        let what = if is_due { What::DeadlinesBehind } else { What::View };
+        let views = Readers { what, title: titled(&names, is_due), names, url, step, at };
         verdict.findings.extend(unread.fault(views, now_ms).await?);
     }
     verdict.counts.views = Some(stack.contexts.iter().map(|of| of.views.len() as u64).sum());
     Ok(())
 }
 
-/// `The views a, b and c are`. Of many names the first three are said.
-fn titled(names: &[String]) -> String {
+/// `The views a, b and c are`, or `The deadlines of a, b and c are`. Of many names the first three are said.
+fn titled(names: &[String], is_due: bool) -> String {
+    let of = if is_due { "deadlines of" } else { "views" };
     let (last, first) = match names {
+        [name] if is_due => return format!("The {of} {name} are"),
         [name] => return format!("The view {name} is"),
         [first @ .., last] if names.len() <= NAMED_MAX => (last.clone(), first),
         _ => (format!("{} more", names.len() + 1 - NAMED_MAX), &names[..NAMED_MAX - 1]),
     };
-    format!("The views {} and {last} are", first.join(", "))
+    format!("The {of} {} and {last} are", first.join(", "))
 }
 
 /// Parked lanes, and late reactors.
@@ -209,7 +219,10 @@ fn late(name: &str, standing: &DueStanding, now_ms: u64) -> Option<StackFault> {
         text: match count {
             1 => format!("1 deadline of {name} is late"),
             // Some of them may only be due.
-            count => format!("{count} deadlines of {name} are due, and the first is late"),
+            count => {
+                let more = if standing.is_more { " or more" } else { "" };
+                format!("{count}{more} deadlines of {name} are due, and the first is late")
+            }
         },
         cause: Some(standing.notes.first().map_or_else(
             || "fire-deadlines has not tried".to_owned(),
@@ -230,11 +243,12 @@ mod tests {
 
     #[test]
     fn of_many_views_some_are_named() {
-        let said = |count| titled(&["a", "b", "c", "d", "e"].map(str::to_owned)[..count]);
+        let said = |count| titled(&["a", "b", "c", "d", "e"].map(str::to_owned)[..count], false);
         assert_eq!(said(1), "The view a is");
         assert_eq!(said(2), "The views a and b are");
         assert_eq!(said(4), "The views a, b, c and d are");
         assert_eq!(said(5), "The views a, b, c and 2 more are");
+        assert_eq!(titled(&["a".to_owned()], true), "The deadlines of a are");
     }
 
     #[test]
@@ -248,6 +262,10 @@ mod tests {
             .to_owned();
         assert_eq!(found(1_000 + DUE_LATE_MS), None);
         assert_eq!(found(1_001 + DUE_LATE_MS), Some((2, text)));
+        let many = DueStanding { rows: 100, is_more: true, ..standing.clone() };
+        let found = late("release", &many, 1_001 + DUE_LATE_MS).map(|it| it.text);
+        let text = "100 or more deadlines of release are due, and the first is late";
+        assert_eq!(found.as_deref(), Some(text));
         let untried = DueStanding { notes: Vec::new(), rows: 1, ..standing };
         let found = late("release", &untried, 1_001 + DUE_LATE_MS).map(|it| it.line());
         let text = "1 deadline of release is late: fire-deadlines has not tried";
