@@ -46,7 +46,7 @@ pub(crate) fn answer(
     (status, [("content-type", "text/xml")], body).into_response()
 }
 
-/// The starts of the stack as its events, the newest first. The first one made it.
+/// The starts of the stack as its events, the newest first. The first one made it, if it is known.
 fn events(starts: &[u64]) -> String {
     let event = |(n, start): (usize, &u64)| {
         let (time, status) = (rfc3339(*start), if n == 0 { "CREATE" } else { "UPDATE" });
@@ -56,7 +56,8 @@ fn events(starts: &[u64]) -> String {
              <ResourceStatus>{status}_COMPLETE</ResourceStatus></member>"
         )
     };
-    let events: String = starts.iter().enumerate().rev().map(event).collect();
+    let events: String =
+        starts.iter().enumerate().rev().filter(|(_, start)| **start > 0).map(event).collect();
     format!(
         "<DescribeStackEventsResponse><DescribeStackEventsResult><StackEvents>{events}</StackEvents>\
          </DescribeStackEventsResult></DescribeStackEventsResponse>"

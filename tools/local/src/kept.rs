@@ -24,7 +24,7 @@ use crate::{
 /// The version of [`State`]. A program refuses a newer one.
 const FORMAT: u32 = 1;
 
-/// So many starts are kept.
+/// So many starts are kept: the first one, and the last ones.
 const STARTS_MAX: usize = 100;
 
 /// The folder of a stack's data, and the content of its file.
@@ -45,8 +45,8 @@ struct State {
     /// How far the stack's clock is ahead of the machine's, in milliseconds.
     #[serde(default)]
     passed_ms: u64,
-    /// When the stack was started, in milliseconds since 1970.
-    #[serde(default)]
+    /// When the stack was started, in milliseconds since 1970. The first one made it; 0 if it is not known.
+    #[serde(default = "unknown")]
     starts: Vec<u64>,
 }
 
@@ -140,13 +140,13 @@ impl Kept {
         self.change(|state| state.passed_ms = ms);
     }
 
-    /// Saves a start of the stack. Returns the last ones.
+    /// Saves a start of the stack. Returns the first one and the last ones.
     pub(crate) fn start(&self, at_ms: u64) -> Vec<u64> {
         let mut starts = Vec::new();
         self.change(|state| {
             state.starts.push(at_ms);
             let over = state.starts.len().saturating_sub(STARTS_MAX);
-            state.starts.drain(..over);
+            state.starts.drain(1..=over);
             starts.clone_from(&state.starts);
         });
         starts
@@ -159,6 +159,11 @@ impl Kept {
             self.notices.trouble(&error);
         }
     }
+}
+
+/// The starts of data of a version that kept none.
+fn unknown() -> Vec<u64> {
+    vec![0]
 }
 
 fn file(folder: &Path) -> PathBuf {

@@ -120,7 +120,10 @@ async fn queues_and_the_clock_are_kept() {
     for at_ms in 0..=STARTS_MAX as u64 {
         starts = kept.start(at_ms);
     }
-    assert_eq!((starts.len(), starts[0]), (STARTS_MAX, 1));
+    assert_eq!((starts.len(), starts[0]), (STARTS_MAX, 0));
+    assert_eq!(starts[1], 2);
+    let older = read(br#"{ "format": 1, "positions": {}, "queues": {} }"#).expect("older data");
+    assert_eq!(older.starts, [0]);
     assert_eq!(open(folder.path()).expect("data").start(200)[STARTS_MAX - 2..], [100, 200]);
 }
 
