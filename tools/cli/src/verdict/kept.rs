@@ -14,7 +14,7 @@ use super::finding::{QUEUED_LATE_MS, StackFault, StackVerdict, What, counted};
 use super::sources::{VerdictFlags, VerdictSources};
 use crate::dead_letter::To;
 use crate::kept::{DeadLetterBox, Kept, Receive};
-use crate::service::{CLOUDWATCH, FORM, Service, encoded, texts};
+use crate::service::{Answer, CLOUDWATCH, FORM, Service, encoded, texts};
 use crate::stack::Named;
 use crate::work::{Fate, Tried, look};
 
@@ -172,9 +172,18 @@ async fn of_commands(
     if visible + hidden == 0 {
         return;
     }
-    match oldest_ms(sources.config, url, now_ms).await {
-        Ok(age_ms) => verdict.findings.extend(waits(age_ms, visible, now_ms)),
-        Err(_) => verdict.unknown.push(UNAGED),
+    let answer = ask_age(sources.config, url, now_ms).await;
+    aged(answer, visible, now_ms, verdict);
+}
+
+/// Adds what CloudWatch says of the age of the first command.
+fn aged(answer: Result<Answer>, count: u64, now_ms: u64, verdict: &mut StackVerdict) {
+    if answer.as_ref().is_ok_and(|it| it.status >= 400 && it.text.contains("AccessDenied")) {
+        return verdict.unknown.push(UNAGED);
+    }
+    match answer.and_then(Answer::accepted).and_then(|text| newest_ms(&text)) {
+        Ok(age_ms) => verdict.findings.extend(waits(age_ms, count, now_ms)),
+        Err(error) => verdict.unreadable("age of queued commands", "/commands", &error),
     }
 }
 
@@ -194,9 +203,8 @@ fn waits(age_ms: Option<u64>, count: u64, now_ms: u64) -> Option<StackFault> {
     })
 }
 
-/// The age of the oldest message of a queue, by its metric: SQS itself does not tell. `None` if the metric has no value
-/// of the last minutes.
-async fn oldest_ms(config: &SdkConfig, url: &str, now_ms: u64) -> Result<Option<u64>> {
+/// Asks for the age of the oldest message of a queue, by its metric: SQS itself does not tell.
+async fn ask_age(config: &SdkConfig, url: &str, now_ms: u64) -> Result<Answer> {
     let queue = url.rsplit('/').next().unwrap_or_default();
     let (since, until) = (rfc3339(now_ms.saturating_sub(METRIC_MS)), rfc3339(now_ms));
     let body = format!(
@@ -207,11 +215,10 @@ async fn oldest_ms(config: &SdkConfig, url: &str, now_ms: u64) -> Result<Option<
         encoded(&since),
         encoded(&until)
     );
-    let answer = Service::of(config, CLOUDWATCH).await?.call("POST", "/", &FORM, &body).await?;
-    newest_ms(&answer.accepted()?)
+    Service::of(config, CLOUDWATCH).await?.call("POST", "/", &FORM, &body).await
 }
 
-/// The newest value of a metric in seconds. The values come in no order.
+/// The newest value of a metric in seconds; `None` if it has none of the last minutes. The values come in no order.
 fn newest_ms(answer: &str) -> Result<Option<u64>> {
     let times = texts(answer, "Timestamp")?;
     let newest = times.into_iter().zip(texts(answer, "Maximum")?).max();
@@ -288,5 +295,13 @@ mod tests {
         assert_eq!([None, Some(QUEUED_LATE_MS)].map(text), [None, None]);
         let waited = "The first command in the queue has waited for 10 minutes";
         assert_eq!(text(Some(QUEUED_LATE_MS + 1)).as_deref(), Some(waited));
+        let refused = |code: &str| {
+            let (text, mut verdict) =
+                (format!("<E><Code>{code}</Code></E>"), StackVerdict::default());
+            aged(Ok(Answer { status: 403, text }), 1, 0, &mut verdict);
+            (verdict.unknown, verdict.findings.len())
+        };
+        assert_eq!(refused("AccessDenied"), (vec![UNAGED], 0));
+        assert_eq!(refused("InvalidClientTokenId"), (vec![], 1));
     }
 }
