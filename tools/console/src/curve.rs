@@ -38,8 +38,18 @@ impl Span<'_> {
     }
 }
 
-/// A picture of lines with a heading. `unit` is what the values count.
-pub(crate) fn figure(title: &str, unit: &str, lines: &[Line<'_>], span: &Span<'_>) -> Markup {
+/// A picture of lines with a heading. `unit` is what the values count. The line `bad` is red.
+pub(crate) fn figure(
+    title: &str,
+    unit: &str,
+    lines: &[Line<'_>],
+    bad: Option<&str>,
+    span: &Span<'_>,
+) -> Markup {
+    let class = |n: usize, name: &str| match bad {
+        Some(bad) if bad == name => "bad".to_owned(),
+        _ => format!("line-{}", n % CLASSES),
+    };
     let most = lines.iter().flat_map(|(_, values)| values.iter()).fold(0.0, |a: f64, b| a.max(*b));
     html! {
         figure.curve {
@@ -80,14 +90,10 @@ pub(crate) fn spark(values: &Parts) -> Markup {
     }
 }
 
-/// The colours of a line. Red is for what is not well.
-fn class(n: usize, name: &str) -> String {
-    if name == "failed" { "bad".to_owned() } else { format!("line-{}", n % CLASSES) }
-}
-
 fn points(values: &Parts, most: f64) -> String {
     let mut points = String::new();
-    for (n, value) in values.iter().enumerate() {
+    // A value that is not known is a gap.
+    for (n, value) in values.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
         let x = WIDTH * n as f64 / (PARTS - 1) as f64;
         let y = HEIGHT - value / most * (HEIGHT - 4.0) - 2.0;
         let _ = write!(points, "{x:.0},{y:.0} ");
@@ -140,7 +146,8 @@ mod tests {
         let functions = ["lend".to_owned()].into();
         let deployments = [Deployment { at_ms: 30_000, ended: "updated", functions }];
         let span = Span { since_ms: 0, until_ms: 60_000, deployments: &deployments };
-        let figure = figure("<Commands>", "each", &[("a&b", &values)], &span).into_string();
+        let lines = [("a&b", &values)];
+        let figure = figure("<Commands>", "each", &lines, None, &span).into_string();
         assert!(figure.contains("0,60 10,118 "), "{figure}");
         assert!(figure.contains("600,2 \""), "{figure}");
         assert!(figure.contains("at most 3<") && figure.contains("a&amp;b"), "{figure}");
@@ -152,7 +159,11 @@ mod tests {
         let expected = [" class=\"number\">3", deployed, " class=\"number\">1.5"].map(Some);
         assert_eq!(rows, expected, "{figure}");
         assert_eq!([0, 500, 59_500, 60_000].map(|at_ms| span.x(at_ms)), [0.0, 0.0, WIDTH, WIDTH]);
-        let rest = super::figure("Commands", "each", &[("a", &[0.0; PARTS])], &span);
+        for (bad, class) in [(None, "line-0"), (Some("failed"), "bad")] {
+            let shown = super::figure("Commands", "each", &[("failed", &values)], bad, &span);
+            assert!(shown.into_string().contains(&format!("<li class=\"{class}\">failed")));
+        }
+        let rest = super::figure("Commands", "each", &[("a", &[0.0; PARTS])], None, &span);
         assert!(!rest.into_string().contains("svg"));
     }
 }

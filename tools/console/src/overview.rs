@@ -6,10 +6,11 @@ use std::sync::Arc;
 use axum::extract::{Query, State};
 use maud::{Markup, html};
 use ringfence_aws::Clock;
-use ringfence_cli::commands::{LINES_MAX, UNKNOWN};
+use ringfence_cli::commands::UNKNOWN;
 use ringfence_cli::deployments;
 use ringfence_cli::stats::{PRICES_OF, dollars_of_units, since};
 use ringfence_cli::verdict::{StackFault, StackVerdict, What};
+use ringfence_core::rfc3339;
 
 use crate::axis::duration;
 use crate::commands::{TIME, TIMES, link, times};
@@ -116,9 +117,10 @@ fn of_finding(fault: &StackFault) -> Markup {
     }
 }
 
-/// The faults of the tiles for views and reactors.
+/// The faults of the tiles for views, reactors and deadlines.
 const VIEWS: &[What] = &[What::View, What::Parked];
 const REACTORS: &[What] = &[What::Lane, What::Reactor];
+const DEADLINES: &[What] = &[What::Deadline, What::DeadlinesBehind, What::DeadlinesParked];
 
 /// A tile: its title, page and number, the faults that make it wrong, and what more there is to say.
 struct Tile<'t> {
@@ -155,11 +157,7 @@ fn tiles(site: &Site, verdict: &StackVerdict, series: Option<&Series>) -> Markup
         Tile { title, url, number, of, note, curve }
     };
     let failing = of(&[What::Slice]).count();
-    // Deadlines have rows too, which are behind when views are.
-    let is_view = |name: &&String| {
-        site.lists.stack.contexts.iter().flat_map(|of| &of.views).any(|view| view.name == **name)
-    };
-    let behind: BTreeSet<_> = of(VIEWS).flat_map(|it| &it.names).filter(is_view).collect();
+    let behind: BTreeSet<_> = of(VIEWS).flat_map(|it| &it.names).collect();
     let standing: BTreeSet<_> = of(REACTORS).flat_map(|it| &it.names).collect();
     let of_all = |wrong: usize, all: Option<u64>| match wrong {
         0 => all.map(|all| all.to_string()),
@@ -204,11 +202,8 @@ fn tiles(site: &Site, verdict: &StackVerdict, series: Option<&Series>) -> Markup
             "Deadlines due",
             "/deadlines",
             counts.due.map(|due| due.to_string()),
-            &[What::Deadline],
-            match sum(&[What::Deadline]) {
-                0 => "none is late".to_owned(),
-                late => format!("late: {late}"),
-            },
+            DEADLINES,
+            of_deadlines(&verdict.findings),
         ),
         tile(
             "Dead letters",
@@ -245,6 +240,22 @@ fn tiles(site: &Site, verdict: &StackVerdict, series: Option<&Series>) -> Markup
     }
 }
 
+/// What is wrong with deadlines.
+fn of_deadlines(findings: &[StackFault]) -> String {
+    let of = |what| findings.iter().filter(move |finding| finding.what == what);
+    let mut notes = Vec::new();
+    if of(What::Deadline).next().is_some() {
+        notes.push("the first is late".to_owned());
+    }
+    for (what, word) in [(What::DeadlinesBehind, "behind"), (What::DeadlinesParked, "parked")] {
+        match of(what).map(|finding| finding.names.len()).sum::<usize>() {
+            0 => {}
+            count => notes.push(format!("slices {word}: {count}")),
+        }
+    }
+    if notes.is_empty() { "none is late".to_owned() } else { notes.join(", ") }
+}
+
 fn of_series(site: &Site, series: &Series) -> Markup {
     let Series { since_ms, until_ms, deployments, .. } = series;
     let deployed = deployments.as_deref().unwrap_or_default();
@@ -254,26 +265,34 @@ fn of_series(site: &Site, series: &Series) -> Markup {
     let [half, most] = &series.durations;
     let [read, write] = &series.units;
     let [all_read, all_write] = [read, write].map(|parts| parts.iter().sum::<f64>());
-    if series.outcomes.iter().flatten().all(|commands| *commands == 0.0) {
-        return html! { p.note { "No command in this time." } };
-    }
     html! {
-        div.curves {
-            (figure("Events by context", "events a minute", &events, &span))
-            (figure(
-                "Outcomes", "commands",
-                &[("accepted", accepted), ("rejected", rejected), ("failed", failed)], &span,
-            ))
-            (figure("Durations", "milliseconds", &[("p50", half), ("p99", most)], &span))
-            (figure("Conflicts", "conflicts", &[("conflicts", &series.conflicts)], &span))
-            (figure("Units", "units of DynamoDB", &[("read", read), ("write", write)], &span))
+        @if series.commands == 0 {
+            p.note { "No command in this time." }
+            @if !deployed.is_empty() {
+                ul.list { @for it in deployed { li { (ago(it.at_ms)) " " (it.line()) } } }
+            }
+        } @else {
+            div.curves {
+                (figure("Events by context", "events a minute", &events, None, &span))
+                (figure(
+                    "Outcomes", "commands",
+                    &[("accepted", accepted), ("rejected", rejected), ("failed", failed)], Some("failed"), &span,
+                ))
+                (figure("Durations", "milliseconds", &[("p50", half), ("p99", most)], None, &span))
+                (figure("Conflicts", "conflicts", &[("conflicts", &series.conflicts)], None, &span))
+                (figure("Units", "units of DynamoDB", &[("read", read), ("write", write)], None, &span))
+            }
         }
         @if let Err(why) = deployments { p.note { "The deployments are not known: " (why) "." } }
         p.note {
-            "These commands took " (number(all_read)) " read and " (number(all_write)) " write units, $"
-            (format!("{:.6}", dollars_of_units(all_read, all_write))) " at " (PRICES_OF) ". As of "
-            (ago(series.until_ms)) ", read again after " (duration(kept_ms(series.until_ms - series.since_ms))) ". "
-            @if series.is_cut { "There were more commands; these are the first " (LINES_MAX) " that were read. " }
+            @if series.commands > 0 {
+                "These commands took " (number(all_read)) " read and " (number(all_write)) " write units, $"
+                (format!("{:.6}", dollars_of_units(all_read, all_write))) " at " (PRICES_OF) ". "
+            }
+            "As of " (ago(series.until_ms)) ", read again after " (duration(kept_ms(series.until_ms - series.since_ms))) ". "
+            @if let Some([first, last]) = series.cut {
+                "There were more commands; those from " (rfc3339(first)) " to " (rfc3339(last)) " were read. "
+            }
             "The numbers come from the functions' lines. On AWS, CloudWatch Logs gives at most 1 MB of them a request, \
              without a charge, and allows five requests a second in an account and Region."
         }

@@ -96,6 +96,7 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     let well = console(&world, &logs).await.page("/").await;
     assert!(banner(&well).contains("All is well</h2>"), "{well}");
     assert!(!banner(&well).contains("Not known"), "{well}");
+    assert!(well.contains("No command in this time.</p><p class=\"note\">As of "), "{well}");
     let (_, cost) = well.split_once("to DynamoDB and ").unwrap();
     assert_eq!(cost.split_once(" read units").unwrap().0, "7.5", "{well}");
 
@@ -186,7 +187,7 @@ async fn readers_are_late_with_an_old_event_that_they_have_not_read() {
     world.at(600_000);
     world.indexed_demand("p1", "o1").await;
     let read_all = |world: &World| {
-        for view in ["catalog-products", "product-demand"] {
+        for view in ["catalog-products", "product-demand", "pack-parcel"] {
             world.json(&["replay", "view", view]);
         }
         world.run(&["replay", "reactor", "ask-supplier", "--from", "end"]);
@@ -203,9 +204,14 @@ async fn readers_are_late_with_an_old_event_that_they_have_not_read() {
     let texts = late["findings"].as_array().unwrap().iter().map(|it| it["text"].as_str().unwrap());
     let behind = [
         "The views catalog-products and product-demand are 1 event behind",
+        "The deadlines of pack-parcel are 1 event behind",
         "ask-supplier is 1 event behind",
     ];
     assert!(texts.eq(behind), "{late}");
+    let page = console(&world, &[]).await.page("/").await;
+    let deadlines = "tile wrong\"><a href=\"/deadlines\">Deadlines due</a><strong>0</strong>";
+    let note = "<span class=\"note\">slices behind: 1</span>";
+    assert!(page.contains(&format!("{deadlines}{note}")), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
