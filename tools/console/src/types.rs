@@ -138,13 +138,11 @@ pub(crate) async fn page(
         return Err(nothing.further("/types".to_owned(), "All types"));
     }
     let (locks, map, index) = ((site.lists.locks)(), Map::of(stack), site.index());
-    let released =
-        |context| Lock::read(&site.root(), context).map(|mut it| it.events.remove(&name));
     let newest = newest(&index, &name).await?;
     let main = html! {
         @for (of, schema) in &of {
             @let now = locks.get(of.name).and_then(|lock| lock.events.get(&name));
-            @let versions = Versions { now, released: released(of.name) };
+            @let versions = Versions { now, released: Lock::read(&site.root(), of.name) };
             (one(stack, of, &OnMap::of(&map, of.name, &name), schema, &versions))
         }
         h2 { "Newest events" }

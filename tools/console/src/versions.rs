@@ -21,15 +21,15 @@ const LEVELS_MAX: usize = 6;
 pub(crate) struct Versions<'a> {
     /// As this build declares it, in the newest version alone.
     pub(crate) now: Option<&'a LockedType>,
-    /// As the lock has it; `None` if the lock is not here.
-    pub(crate) released: Result<Option<LockedType>, LockError>,
+    /// The lock; an empty one if it is not here.
+    pub(crate) released: Result<Lock, LockError>,
 }
 
 impl Versions<'_> {
     /// The fields of the newest version, and then of each older one.
     pub(crate) fn markup(&self, schema: &EventSchema) -> Markup {
         let newest = schema.upcasts.version();
-        let released = self.released.iter().flatten();
+        let released = self.released.iter().filter_map(|lock| lock.events.get(&*schema.name));
         let older: Vec<_> = released.flat_map(|it| it.versions.range(..newest)).rev().collect();
         let mut next = self.now.and_then(|now| now.versions.get(&newest));
         html! {
@@ -41,7 +41,13 @@ impl Versions<'_> {
             }
             @match &self.released {
                 Err(error) => { p role="alert" { (error) } }
-                Ok(None) if newest > 1 => { p.note { "Older versions are not known, because their lock is not in " (Lock::FOLDER) "/, beside the samples." } }
+                Ok(lock) if newest > 1 && !lock.events.contains_key(&*schema.name) => {
+                    p.note {
+                        "Older versions are not known, because "
+                        @if *lock == Lock::default() { "their lock is not in " (Lock::FOLDER) "/, beside the samples." }
+                        @else { "the lock in " (Lock::FOLDER) "/ does not have this type." }
+                    }
+                }
                 Ok(_) => {}
             }
         }
