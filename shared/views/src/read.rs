@@ -196,8 +196,9 @@ impl ViewReader {
         }
     }
 
-    /// Some rows of a view or a due, as they are now, by their ids; `None` if it is not served yet. The reads are
-    /// eventually consistent: half a read unit for the view, and for each 4 KB of a row.
+    /// Some rows of a view or a due, as they are now, by their ids, and the checkpoint that all rows showed before;
+    /// `None` if it is not served yet. The reads of the view and its rows are
+    /// eventually consistent: half a read unit for the view, and for each 4 KB of a row. The checkpoint takes one.
     ///
     /// # Errors
     /// As [`ViewReader::row`].
@@ -205,11 +206,12 @@ impl ViewReader {
         &self,
         view: &Definition,
         ids: &BTreeSet<&str>,
-    ) -> Result<Option<BTreeMap<String, Shown>>, ViewError> {
+    ) -> Result<Option<(Checkpoint, BTreeMap<String, Shown>)>, ViewError> {
         let registered = self.table.registered(view.name, false).await?;
         let Some(registered) = registered.filter(|it| it.until.is_none()) else { return Ok(None) };
         let live = Live::from(registered);
         let keys = Keys::of(view, live.generation);
+        let at = self.checkpoints.load(&keys.reader).await?.unwrap_or(Checkpoint::START);
         let keys = ids.iter().map(|id| keys.key(id)).collect();
         let items = self.table.0.get_all(Retry::default(), keys, false).await;
         let mut rows = BTreeMap::new();
@@ -217,7 +219,7 @@ impl ViewReader {
             let row = shown(decode(item)?).map(|row| live.show(row));
             rows.extend(row.map(|row| (row.id.clone(), row)));
         }
-        Ok(Some(rows))
+        Ok(Some((at, rows)))
     }
 
     /// A page of rows.

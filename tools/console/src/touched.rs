@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 use ringfence_cli::flow::Flow;
 use ringfence_core::{Current, rfc3339, visible};
-use ringfence_feed::Entry;
+use ringfence_feed::{Checkpoint, Entry};
 use ringfence_stack::{ContextInfo, Stack};
 use ringfence_views::{Content, DUE_LATE_MS, Definition, Shown, ViewError, ViewReader};
 use serde_json::Value;
@@ -39,8 +39,11 @@ struct Change<'a> {
     due_ms: Option<u64>,
 }
 
+/// The rows of a view or due, and the checkpoint that all of them show.
+type Read = (Checkpoint, BTreeMap<String, Shown>);
+
 /// The rows that were read, by their view or due; `None` if it is not served yet.
-pub(crate) struct Rows(BTreeMap<(bool, &'static str), Option<BTreeMap<String, Shown>>>);
+pub(crate) struct Rows(BTreeMap<(bool, &'static str), Option<Read>>);
 
 impl<'a> Touched<'a> {
     /// An event that this build can't read touches nothing.
@@ -85,7 +88,7 @@ impl<'a> Touched<'a> {
 
     /// The read units for the rows, if none has more than 4 KB.
     pub(crate) fn units(&self) -> f64 {
-        self.wanted().map(|(_, ids)| 0.5 + 0.5 * ids.len() as f64).sum()
+        self.wanted().map(|(_, ids)| 1.5 + 0.5 * ids.len() as f64).sum()
     }
 
     /// Adds them, with what the rows show at `now_ms` if they were read.
@@ -132,15 +135,18 @@ fn changes<'a>(due: &Definition, entries: Vec<(&'a Entry, Current<'_>)>) -> Vec<
 }
 
 /// What a row shows of an event that touches it.
-fn shows(entry: &Entry, id: &str, rows: Option<&BTreeMap<String, Shown>>) -> Markup {
+fn shows(entry: &Entry, id: &str, rows: Option<&Read>) -> Markup {
     html! {
-        @match rows.map(|rows| rows.get(id)) {
+        @match rows.map(|(at, rows)| (at, rows.get(id))) {
             None => { "is not served yet" }
-            Some(None) => { "has no such row now" }
-            Some(Some(Shown { content: Content::Parked(parked), .. })) => {
+            Some((at, None)) if *at < entry.checkpoint => {
+                strong { "does not show it yet" } ", as of checkpoint " (at)
+            }
+            Some((_, None)) => { "has no such row now" }
+            Some((_, Some(Shown { content: Content::Parked(parked), .. }))) => {
                 strong.bad { "is parked" } " by " (event_link(&parked.event)) ": " (visible(&parked.cause))
             }
-            Some(Some(Shown { as_of, .. })) => {
+            Some((_, Some(Shown { as_of, .. }))) => {
                 @if *as_of >= entry.checkpoint { "shows it" } @else { strong { "does not show it yet" } }
                 ", as of checkpoint " (as_of)
             }
@@ -161,7 +167,7 @@ impl Deadlines<'_> {
         open
     }
 
-    fn add_to(&self, followed: &mut Followed, rows: Option<&BTreeMap<String, Shown>>, now_ms: u64) {
+    fn add_to(&self, followed: &mut Followed, rows: Option<&Read>, now_ms: u64) {
         let name = chip(Kind::Reaction, &self.name, &slice_url(&self.name));
         let mut add = |entry: &Entry, at_ms: u64, before: &str, id: &str, after: Markup| {
             let what = html! { (before) (name) " " code { (visible(id)) } (after) };
@@ -192,7 +198,9 @@ impl Deadlines<'_> {
                 let is = if due_ms > now_ms { " is due " } else { " was due " };
                 html! { (is) (ago(due_ms)) @if is_late { ", and is " strong.bad { "late" } } }
             };
-            let row = rows.map(|rows| rows.get(id));
+            // A row that is not there is gone only if the event is folded.
+            let row = rows.map(|(at, rows)| (rows.get(id), *at >= entry.checkpoint));
+            let row = row.filter(|(row, is_folded)| row.is_some() || *is_folded).map(|(row, _)| row);
             match row {
                 Some(Some(Shown { content: Content::Row(row), as_of, .. }))
                     if *as_of >= entry.checkpoint =>
