@@ -16,7 +16,7 @@ use crate::machine::sdk_config;
 use crate::service::{Answer, LOGS, Service};
 use crate::stack::name;
 
-/// At most this many lines are read at once.
+/// At most this many lines of commands, and of runs, are read at once.
 pub const LINES_MAX: usize = 100_000;
 /// Matches the lines of commands, and no other lines.
 const COMMANDS: &str = "{ $.slice = * && $.attempts >= 0 }";
@@ -153,10 +153,10 @@ impl RunLine {
 }
 
 impl FunctionLines {
-    /// Whether there may be more lines than are read at once.
+    /// Whether there may be more lines of commands than are read at once.
     #[must_use]
     pub fn are_cut(&self) -> bool {
-        self.commands.len() + self.runs.len() >= LINES_MAX
+        self.commands.len() >= LINES_MAX
     }
 
     /// Adds a line of either kind. Returns false if it is too old.
@@ -215,7 +215,7 @@ impl CommandLines {
         Ok(self.read(ms, COMMANDS).await?.commands)
     }
 
-    /// The same with the lines of other runs, at most [`LINES_MAX`] together.
+    /// The same with the lines of other runs, at most [`LINES_MAX`] of them.
     ///
     /// # Errors
     /// They can't be read.
@@ -231,8 +231,15 @@ impl CommandLines {
         };
         lines.commands.sort_by(|a, b| a.timestamp.cmp(&b.timestamp));
         lines.runs.sort_by(|a, b| a.timestamp.cmp(&b.timestamp));
+        keep_last(&mut lines.commands);
+        keep_last(&mut lines.runs);
         Ok(lines)
     }
+}
+
+/// Removes all but the last [`LINES_MAX`].
+fn keep_last<T>(lines: &mut Vec<T>) {
+    lines.drain(..lines.len().saturating_sub(LINES_MAX));
 }
 
 fn of_folder(folder: &Path, since_ms: u64) -> Result<FunctionLines> {
@@ -252,7 +259,7 @@ fn of_folder(folder: &Path, since_ms: u64) -> Result<FunctionLines> {
         }
         // A function may be writing its last line just now.
         let text = String::from_utf8_lossy(&fs::read(&path).with_context(reading)?).into_owned();
-        for line in text.lines().rev().take(LINES_MAX) {
+        for line in text.lines().rev() {
             if !lines.add(line, since_ms) {
                 break;
             }
@@ -279,6 +286,8 @@ async fn of_group(group: &str, since_ms: u64, pattern: &str) -> Result<FunctionL
         for event in &page.events {
             lines.add(&event.message, 0);
         }
+        // The oldest lines come first. Runs take no room of commands.
+        keep_last(&mut lines.runs);
         match page.next_token {
             Some(next) if !lines.are_cut() => request["nextToken"] = next.into(),
             _ => return Ok(lines),

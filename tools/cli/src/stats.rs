@@ -102,8 +102,13 @@ pub struct OfBoundary {
 }
 
 impl Stats {
-    /// The statistics of command lines between two times, in milliseconds since 1970.
-    pub fn of(lines: &[CommandLine], since_ms: u64, until_ms: u64) -> Self {
+    /// The statistics of command lines between two times, in milliseconds since 1970. If there were more than are read
+    /// at once, the times are those of the lines.
+    pub fn of(lines: &[CommandLine], mut since_ms: u64, mut until_ms: u64) -> Self {
+        let cut = lines.len() >= LINES_MAX;
+        if let ([first, .., last], true) = (lines, cut) {
+            (since_ms, until_ms) = (first.at_ms(), last.at_ms());
+        }
         let mut slices: BTreeMap<String, SliceStats> = BTreeMap::new();
         let mut boundaries: BTreeMap<&str, [u64; PARTS]> = BTreeMap::new();
         let mut principals: BTreeMap<&str, u64> = BTreeMap::new();
@@ -144,7 +149,7 @@ impl Stats {
         principals.sort_by_key(|(_, commands)| std::cmp::Reverse(*commands));
         principals.truncate(PRINCIPALS_MAX);
         let (since, until) = (rfc3339(since_ms), rfc3339(until_ms));
-        Self { since, until, cut: lines.len() >= LINES_MAX, slices, principals, conflicts }
+        Self { since, until, cut, slices, principals, conflicts }
     }
 
     /// The statistics of the last `within`.
@@ -182,7 +187,7 @@ impl fmt::Display for Stats {
         let commands: u64 = self.slices.values().map(|of| of.commands).sum();
         writeln!(f, "{commands} commands from {} to {}", self.since, self.until)?;
         if self.cut {
-            writeln!(f, "There were more; these are the first {LINES_MAX} that were read.")?;
+            writeln!(f, "There were more before or after; {LINES_MAX} were read.")?;
         }
         for (slice, of) in &self.slices {
             writeln!(

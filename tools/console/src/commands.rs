@@ -12,7 +12,7 @@ use ringfence_core::{rfc3339, visible};
 use crate::frame::{self, Problem, ago, boundary_url, chip, given, slice_url, url};
 use crate::node::slice_kind;
 use crate::site::Site;
-use ringfence_cli::commands::{FunctionLines, LINES_MAX, OutcomeKind, UNKNOWN};
+use ringfence_cli::commands::{FunctionLines, OutcomeKind, UNKNOWN};
 use ringfence_cli::shown::cut;
 use ringfence_cli::stats::{OfBoundary, SliceStats, Stats, since};
 
@@ -54,7 +54,7 @@ pub(crate) async fn page(
         let stats = Stats::of(&lines.commands, since_ms, until_ms);
         html! {
             (times(PATH, within))
-            @if lines.are_cut() { p.note { "There were more; these are the first " (LINES_MAX) " that were read." } }
+            @if lines.are_cut() { p.note { "There were more; those from " (stats.since) " to " (stats.until) " were read." } }
             @if stats.slices.is_empty() { p.note { "No command in this time." } }
             @else { (slices(&site, &stats)) }
             (failures(&site, &failures_of(&lines)))

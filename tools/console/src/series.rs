@@ -30,8 +30,8 @@ pub(crate) struct LastFlow {
 pub(crate) struct Series {
     pub(crate) since_ms: u64,
     pub(crate) until_ms: u64,
-    /// Whether there were more lines than are read at once.
-    pub(crate) is_cut: bool,
+    /// The times of the first and last command that were read, if there were more than are read at once.
+    pub(crate) cut: Option<[u64; 2]>,
     /// What was deployed, or why that is not known.
     pub(crate) deployments: Result<Vec<Deployment>, String>,
     /// How many commands there were.
@@ -45,7 +45,8 @@ pub(crate) struct Series {
     pub(crate) durations: [Parts; 2],
     /// Read and write units.
     pub(crate) units: [Parts; 2],
-    /// The most milliseconds that views and deadlines were late.
+    /// The most milliseconds that views and deadlines were late. A part without a line has the value before it, and
+    /// is not a number before the first line; so are lanes.
     pub(crate) late: [Parts; 2],
     /// The most lanes of a reactor that were parked or tried again.
     pub(crate) lanes: Parts,
@@ -66,7 +67,12 @@ impl Series {
         let mut series = Self {
             since_ms,
             until_ms,
-            is_cut: lines.are_cut(),
+            cut: lines
+                .commands
+                .first()
+                .zip(lines.commands.last())
+                .filter(|_| lines.are_cut())
+                .map(|(first, last)| [first.at_ms(), last.at_ms()]),
             deployments,
             commands: lines.commands.len() as u64,
             events: BTreeMap::new(),
@@ -74,8 +80,8 @@ impl Series {
             conflicts: [0.0; PARTS],
             durations: [[0.0; PARTS]; 2],
             units: [[0.0; PARTS]; 2],
-            late: [[0.0; PARTS]; 2],
-            lanes: [0.0; PARTS],
+            late: [[f64::NAN; PARTS]; 2],
+            lanes: [f64::NAN; PARTS],
             flows: flows(&lines.commands),
         };
         let part = |at_ms: u64| {
@@ -86,14 +92,20 @@ impl Series {
         for run in &lines.runs {
             let part = part(run.at_ms());
             let lanes =
-                run.lanes_parked.unwrap_or_default() + run.lanes_waiting.unwrap_or_default();
+                run.lanes_parked.map(|parked| parked + run.lanes_waiting.unwrap_or_default());
             let [views, deadlines] = &mut series.late;
-            for (most, number) in [
-                (views, run.view_lag.unwrap_or_default()),
-                (deadlines, run.due_lag_ms.unwrap_or_default()),
-                (&mut series.lanes, lanes),
-            ] {
-                most[part] = most[part].max(number as f64);
+            for (most, number) in
+                [(views, run.view_lag), (deadlines, run.due_lag_ms), (&mut series.lanes, lanes)]
+            {
+                // The most of a number and of what is none is the number.
+                most[part] = number.map_or(most[part], |number| most[part].max(number as f64));
+            }
+        }
+        for parts in series.late.iter_mut().chain([&mut series.lanes]) {
+            for part in 1..PARTS {
+                if parts[part].is_nan() {
+                    parts[part] = parts[part - 1];
+                }
             }
         }
         for line in &lines.commands {
@@ -183,6 +195,8 @@ mod tests {
         let lines = FunctionLines { commands, runs };
         let series = Series::of(&[("lend", "library")].into(), &lines, Ok(vec![]), (0, 60_000));
         assert_eq!((series.commands, series.late[0][0], series.lanes[0]), (3, 7.0, 1.0));
+        assert_eq!(series.late[0][PARTS - 1], 7.0, "no line says that it ended");
+        assert!(series.late[1][0].is_nan(), "no line says how late deadlines are");
         assert_eq!(series.events["library"].iter().sum::<f64>(), 6.0 * PARTS as f64);
         let sums = series.outcomes.map(|parts| parts.iter().sum::<f64>());
         assert_eq!(sums, [1.0, 1.0, 1.0]);
