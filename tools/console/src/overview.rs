@@ -11,7 +11,6 @@ use ringfence_cli::deployments;
 use ringfence_cli::stats::{PRICES_OF, dollars_of_units, since};
 use ringfence_cli::verdict::{StackFault, StackVerdict, What};
 use ringfence_core::rfc3339;
-use ringfence_core::rfc3339;
 
 use crate::axis::duration;
 use crate::commands::{TIME, TIMES, link, times};
