@@ -28,6 +28,8 @@ pub(crate) struct Touched<'a> {
 struct Deadlines<'a> {
     name: String,
     due: Definition,
+    /// The ids of the flow's events that it reads.
+    events: BTreeSet<String>,
     changes: Vec<Change<'a>>,
 }
 
@@ -66,7 +68,9 @@ impl<'a> Touched<'a> {
         };
         let deadlines = |context: &ContextInfo, due: &Definition| {
             let name = format!("{}/{}", context.name, due.name);
-            Deadlines { name, due: *due, changes: changes(due, read(due)) }
+            let entries = read(due);
+            let events = entries.iter().map(|(entry, _)| entry.event.id()).collect();
+            Deadlines { name, due: *due, events, changes: changes(due, entries) }
         };
         let dues = stack.contexts.iter().flat_map(|it| it.dues.iter().map(move |due| (it, due)));
         Self {
@@ -174,8 +178,15 @@ impl Deadlines<'_> {
             followed.add(entry, at_ms, Kind::Reaction, what);
         };
         let mut times = BTreeMap::<&str, (&Entry, u64)>::new();
+        let late = |due_ms: u64| now_ms.saturating_sub(due_ms) > DUE_LATE_MS;
         for Change { entry, id, due_ms } in &self.changes {
             let at_ms = entry.event.at;
+            // An event may set another time than the flow shows, because its time can depend on what was there before.
+            let stored = rows.and_then(|(_, rows)| match &rows.get(id)?.content {
+                Content::Row(row) if row["cause"] == *entry.event.id() => Some(row),
+                _ => None,
+            });
+            let due_ms = &stored.map_or(*due_ms, |row| row["due"].as_u64());
             let before = match due_ms {
                 Some(due_ms) => times.insert(id, (entry, *due_ms)),
                 None => times.remove(&**id),
@@ -193,29 +204,30 @@ impl Deadlines<'_> {
             }
         }
         for (id, (entry, due_ms)) in times {
-            let is_late = due_ms + DUE_LATE_MS < now_ms;
             let due = |due_ms: u64, is_late: bool| {
                 let is = if due_ms > now_ms { " is due " } else { " was due " };
                 html! { (is) (ago(due_ms)) @if is_late { ", and is " strong.bad { "late" } } }
             };
             // A row that is not there is gone only if the event is folded.
             let row = rows.map(|(at, rows)| (rows.get(id), *at >= entry.checkpoint));
-            let row = row.filter(|(row, is_folded)| row.is_some() || *is_folded).map(|(row, _)| row);
+            let row =
+                row.filter(|(row, is_folded)| row.is_some() || *is_folded).map(|(row, _)| row);
             match row {
                 Some(Some(Shown { content: Content::Row(row), as_of, .. }))
                     if *as_of >= entry.checkpoint =>
                 {
                     let now_due = row["due"].as_u64();
                     if now_due == Some(due_ms) {
-                        add(entry, due_ms, "", id, due(due_ms, is_late));
+                        add(entry, due_ms, "", id, due(due_ms, late(due_ms)));
                         continue;
                     }
                     let does = if now_due.is_some() { " is moved by " } else { " is cleared by " };
-                    let cause = event_link(row["cause"].as_str().unwrap_or_default());
+                    let cause = row["cause"].as_str().unwrap_or_default();
                     let at_ms = row["causeMs"].as_u64().unwrap_or(entry.event.at);
-                    add(entry, at_ms, "", id, html! { (does) (cause) ", of another flow" });
+                    let of = if self.events.contains(cause) { "" } else { ", of another flow" };
+                    add(entry, at_ms, "", id, html! { (does) (event_link(cause)) (of) });
                     if let Some(now_due) = now_due {
-                        add(entry, now_due, "", id, due(now_due, now_due + DUE_LATE_MS < now_ms));
+                        add(entry, now_due, "", id, due(now_due, late(now_due)));
                     }
                 }
                 Some(Some(Shown { content: Content::Parked(parked), .. })) => {

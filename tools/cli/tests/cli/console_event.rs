@@ -72,7 +72,10 @@ async fn an_event_shows_its_effects_and_rows_with_their_states() {
 #[tokio::test(flavor = "multi_thread")]
 async fn deadlines_are_on_the_axis_when_they_are_set_cleared_and_due() {
     let mut world = World::start().await;
-    let placed = |order: &str| events![OrderPlaced { order_id: id::<OrderId>(order) }];
+    let placed = |flow: &str| {
+        let order = flow.trim_end_matches(" again");
+        events![OrderPlaced { order_id: id::<OrderId>(order) }]
+    };
     let packed = |order: &str| {
         let order_id: OrderId = id(order);
         events![ParcelPacked { order_id, parcel_id: id("p"), seal_ids: vec![] }]
@@ -84,6 +87,8 @@ async fn deadlines_are_on_the_axis_when_they_are_set_cleared_and_due() {
         ("never", 4, None),
         ("new", 0, None),
         ("other", 3, Some((HOUR_MS, "another"))),
+        ("twice", 4, None),
+        ("twice again", 4, None),
     ] {
         let placed = (ago * HOUR_MS, order, placed(order));
         let packed = parcel.map(|(later, flow)| (ago * HOUR_MS - later, flow, packed(order)));
@@ -98,12 +103,16 @@ async fn deadlines_are_on_the_axis_when_they_are_set_cleared_and_due() {
     world.json(&["replay", "view", "pack-parcel"]);
     let console = Console::start(&world, &[]).await;
     let (sets, clears) = ("sets a deadline for <a", "clears the deadline of <a");
-    shows(&console, 1, &[sets, ", 1 h later", clears], &["was due"], "6").await;
+    shows(&console, 1, &[sets, ", 1 h later", clears], &["was due"], "6.5").await;
     let late = [sets, ">+1 h<", "was due", ">+2 h<", clears];
-    shows(&console, 3, &late, &["has no deadline"], "6").await;
+    shows(&console, 3, &late, &["has no deadline"], "6.5").await;
     let due = |when: &'static str| [sets, ">+1 h<", when, "</time>"];
     let never = [&due("was due <time")[..], &[", and is <strong class=\"bad\">late<"]].concat();
-    shows(&console, 5, &never, &[clears], "7").await;
-    shows(&console, 6, &due(" is due <time"), &[">late<"], "7").await;
-    shows(&console, 7, &[sets, "has no deadline any more"], &["was due"], "7").await;
+    shows(&console, 5, &never, &[clears], "8.5").await;
+    shows(&console, 6, &due(" is due <time"), &[">late<"], "8.5").await;
+    shows(&console, 7, &[sets, "has no deadline any more"], &["was due"], "8.5").await;
+    let moved = [sets, ", 1 h later", "is moved by <a", "of another flow", "was due <time"];
+    shows(&console, 9, &moved, &["any more"], "9").await;
+    let again = [sets, "was due <time", ">late<"];
+    shows(&console, 10, &again, &[", 1 h later", "of another flow"], "9").await;
 }

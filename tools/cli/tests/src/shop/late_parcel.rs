@@ -28,9 +28,10 @@ impl Due for PackParcel {
         vec![order_id.to_string()]
     }
 
-    fn evolve(_: Option<u64>, _: &str, event: &Ordered) -> Option<u64> {
+    fn evolve(until_ms: Option<u64>, _: &str, event: &Ordered) -> Option<u64> {
         match event {
-            Ordered::OrderPlaced { at_ms, .. } => Some(at_ms + 3_600_000),
+            // An order that is placed again has an hour more.
+            Ordered::OrderPlaced { at_ms, .. } => Some(until_ms.unwrap_or(*at_ms) + 3_600_000),
             Ordered::ParcelPacked { .. } => None,
         }
     }
