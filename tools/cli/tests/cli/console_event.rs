@@ -43,10 +43,10 @@ async fn an_event_shows_its_effects_and_rows_with_their_states() {
     world.json(&["replay", "view", "product-demand"]);
     let row = "<code>lamp</code> shows it, as of checkpoint 4";
     let failed = format!("{effect}<strong class=\"bad\">failed</strong>: lamp is sold out");
-    shows(&console, 1, &[row, &failed], &[], "6.5").await;
+    shows(&console, 1, &[row, &failed], &[], "7.5").await;
     let behind =
         format!("{effect}waits in its lane behind <a href=\"/events/productId%3Alamp/1\">");
-    shows(&console, 2, &[row, &behind], &[], "6.5").await;
+    shows(&console, 2, &[row, &behind], &[], "7.5").await;
 
     world.run(&[
         "parked",
@@ -58,15 +58,15 @@ async fn an_event_shows_its_effects_and_rows_with_their_states() {
     ]);
     world.run(&["parked", "retry-lane", "ask-supplier", "productId:lamp/1"]);
     run(&world, false).await;
-    shows(&console, 3, &["was skipped by a person: &lt;it is here&gt;"], &[], "6.5").await;
-    shows(&console, 2, &[row, &format!("{effect}is done")], &[], "6.5").await;
+    shows(&console, 3, &["was skipped by a person: &lt;it is here&gt;"], &[], "7.5").await;
+    shows(&console, 2, &[row, &format!("{effect}is done")], &[], "7.5").await;
 
     // The view is behind, and the reactor is sent beyond an event without handling it.
     world.indexed_demand("lamp", "o3").await;
     world.run(&["replay", "reactor", "ask-supplier", "--from", "end"]);
     let row = "<code>lamp</code> <strong>does not show it yet</strong>, as of checkpoint 4";
     let never = format!("{effect}has no receipt: the reactor began later");
-    shows(&console, 5, &[row, &never], &[], "7").await;
+    shows(&console, 5, &[row, &never], &[], "8").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
