@@ -250,8 +250,8 @@ fn of_folder(folder: &Path, since_ms: u64) -> Result<FunctionLines> {
     for file in fs::read_dir(folder).with_context(reading)? {
         let path = file.with_context(reading)?.path();
         let is_log = path.extension().is_some_and(|extension| extension == "log");
-        // A file that was not written since then has no line of that time. Its own time is of the machine's clock,
-        // which may be behind that of the stack.
+        // A file that was not written since then has no line of that time. The file's time comes from the machine's
+        // clock, and the stack's clock may be ahead of it.
         let since = UNIX_EPOCH + Duration::from_millis(since_ms.saturating_sub(ahead_ms));
         let written = |path: &Path| path.metadata().and_then(|file| file.modified());
         if !is_log || written(&path).with_context(reading)? < since {

@@ -1,4 +1,4 @@
-//! What was deployed into a stack, and when, by CloudFormation.
+//! The deployments of a stack, from the events of CloudFormation: when they ended, and which functions changed.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use roxmltree::{Document, Node};
 use crate::dead_letter::Whose;
 use crate::service::{Answer, CLOUDFORMATION, FORM, Service, encoded};
 
-/// At most so many pages are read, each of up to 100 events. A deployment has some 300.
+/// At most 20 pages are read. A page has up to 100 events, and a deployment has some 300.
 const PAGES_MAX: usize = 20;
 const FUNCTION: &str = "AWS::Lambda::Function";
 const STACK: &str = "AWS::CloudFormation::Stack";
@@ -102,7 +102,7 @@ fn page(answer: &str) -> Result<(Vec<StackEvent>, Option<String>)> {
     Ok((events.filter_map(event).collect(), next))
 }
 
-/// The deployments in events, the newest of which is the first one.
+/// The deployments in these events. The first event is the newest.
 fn deployments(events: &[StackEvent], named: impl Fn(&str) -> String) -> Vec<Deployment> {
     let (mut deployments, mut functions) = (Vec::new(), BTreeSet::new());
     for StackEvent { at_ms, status, function } in events.iter().rev() {

@@ -102,8 +102,8 @@ pub struct OfBoundary {
 }
 
 impl Stats {
-    /// The statistics of command lines between two times, in milliseconds since 1970. If there were more than are read
-    /// at once, the times are those of the lines.
+    /// The statistics of command lines between two times, in milliseconds since 1970. If there were more lines
+    /// than are read at once, the statistics begin and end with the lines that were read.
     pub fn of(lines: &[CommandLine], mut since_ms: u64, mut until_ms: u64) -> Self {
         let cut = lines.len() >= LINES_MAX;
         if let ([first, .., last], true) = (lines, cut) {

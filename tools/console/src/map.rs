@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn events_count_on_each_line_that_they_take_and_faults_are_at_their_node_and_context() {
+    fn events_count_on_each_of_their_lines_and_faults_at_their_node_and_context() {
         let (mut traffic, map) = (Traffic::default(), map());
         traffic.event(&map, "lend", "Lent", 2);
         traffic.event(&map, "lend", "Lost", 9);

@@ -32,8 +32,8 @@ pub(super) async fn find(sources: &VerdictSources<'_>, now_ms: u64) -> StackVerd
     verdict
 }
 
-/// The faults that these lines tell. A slice has lines of commands, and lines of runs that ended before that of their
-/// command.
+/// The faults in these lines. A slice writes a line for each command. If a run ends before it has written that line,
+/// as by a panic, there is a line of the run.
 fn of(
     FunctionLines { commands, runs }: &FunctionLines,
     is_slice: impl Fn(&str) -> bool,

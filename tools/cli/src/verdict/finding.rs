@@ -13,13 +13,13 @@ use crate::shown::cut;
 pub const READER_LATE_MS: u64 = 5 * 60_000;
 /// Failed commands of this last time count: a quarter of an hour, in milliseconds.
 pub const COMMANDS_MS: u64 = 15 * 60_000;
-/// A slice is not well if it rejected its last commands, and these are at least so many.
+/// A slice is not well if it rejected its last five commands.
 pub const REJECTED_MIN: u64 = 5;
-/// A slice is not well if it had at least so many commands and half of them met conflicts. Fewer may meet by chance.
+/// A slice is not well if it had 20 or more commands, and half of them met conflicts. Fewer may meet by chance.
 pub const CONTENDED_MIN: u64 = 20;
 /// A command waits too long in the queue: ten minutes, in milliseconds. The alarm `CommandsWait` has the same limit.
 pub const QUEUED_LATE_MS: u64 = 10 * 60_000;
-/// People see so many characters of a cause. JSON has all of it.
+/// People see the first 300 characters of a cause. JSON has all of it.
 const CAUSE_CHARS_MAX: usize = 300;
 
 /// The kind of a thing that is not well. Causes come before what follows from them, and a verdict is in this order.

@@ -13,7 +13,7 @@ use super::finding::{READER_LATE_MS, StackFault, StackVerdict, What, counted};
 use super::sources::VerdictSources;
 use crate::lanes;
 
-/// A fault says at most so many names.
+/// A fault shows at most four names.
 const NAMED_MAX: usize = 4;
 const DUE_STEP: &str = "See the cause, mend the slice, then retry";
 const UNNAMED: &str =

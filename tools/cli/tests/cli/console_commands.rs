@@ -1,4 +1,4 @@
-//! What commands did, on the console's page and in the curves of the overview, with the marks of deployments.
+//! The page of commands, and the overview's curves with their marks of deployments.
 
 use std::fs;
 

@@ -136,7 +136,7 @@ impl Browser {
         serde_json::from_value(self.post("/execute/sync", script).await).unwrap()
     }
 
-    /// Runs a script on the page, as one of its own. The page's policy does not bind it.
+    /// Runs a script in the page. The content security policy of the page does not apply to it.
     pub(crate) async fn run(&self, script: &str) {
         self.chromium("Runtime.evaluate", json!({ "expression": script })).await;
     }
