@@ -8,5 +8,6 @@ pub(crate) mod due;
 pub(crate) mod handle;
 pub(crate) mod on_log;
 pub(crate) mod once;
+pub(crate) mod record;
 pub(crate) mod shapes;
 pub(crate) mod slice;

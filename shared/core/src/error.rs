@@ -116,9 +116,21 @@ pub enum LogError {
         "an append has at least one event; whether what was seen is still everything, `verify` says"
     )]
     Nothing,
+    /// Personal values can't be sealed or opened; nothing is written.
+    #[error(transparent)]
+    Vault(VaultError),
     /// A request failed for good or too often.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<VaultError> for LogError {
+    fn from(error: VaultError) -> Self {
+        match error {
+            VaultError::Store(error) => error.into(),
+            error => Self::Vault(error),
+        }
+    }
 }
 
 impl From<CurrentError> for LogError {
@@ -194,6 +206,28 @@ impl StoreError {
             Self::Failed { .. } => 1,
         }
     }
+}
+
+/// Why a vault failed. Nothing is written to a log.
+#[derive(Debug, thiserror::Error)]
+pub enum VaultError {
+    /// The subject's key is destroyed for good.
+    #[error("the subject {0} is forgotten")]
+    Forgotten(String),
+    /// A value is not as it was sealed: it was changed, or moved to another subject or stack.
+    #[error("a sealed value of {subject} can't be opened: {why}")]
+    Damaged {
+        /// The subject that it names.
+        subject: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The program has no vault.
+    #[error("{0} has personal data, and this program has no vault to seal them")]
+    Missing(String),
+    /// The keys can't be had.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod orders;
 mod run;
 mod same;
 mod stored;
+mod vault;
 
 use std::{fmt::Display, str::FromStr};
 
@@ -31,6 +32,7 @@ pub use given::{BEGIN_MS, CaseName, Given, When, case, given};
 pub use in_memory::{catalog, check_in_memory};
 pub use run::check_each;
 pub use same::{assert_same, fail};
+pub use vault::MemoryVault;
 
 /// Events of several types as one list: `events![ProductAdded { … }, OrderPlaced { … }]`.
 #[macro_export]

@@ -17,7 +17,7 @@
 //!
 //! use ringfence_core::{
 //!     Append, Catalog, Change, Consistency, Envelope, EventLog, EventSchema, LogError, MemoryLog, NewEvent, Plan,
-//!     Query, QueryItem, Tag, TagSchema, Upcasts,
+//!     Query, QueryItem, Subjects, Tag, TagSchema, Upcasts,
 //! };
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -36,6 +36,7 @@
 //!             many: false,
 //!             required: true,
 //!             computed: false,
+//!             blind: false,
 //!         }]
 //!         .into(),
 //!         separator: '/',
@@ -46,6 +47,7 @@
 //!         upcasts: Upcasts::NONE,
 //!         write: None,
 //!         retired: false,
+//!         subjects: Subjects::NONE,
 //!     })
 //!     .collect();
 //! let catalog = Catalog::new(context, schemas)?;
@@ -132,7 +134,7 @@ pub use decide::once::events_are_record;
 pub use decide::slice::{
     Callers, Cause, Command, Context, LogOf, ReadsOf, Slice, TopicEvent, route_scopes,
 };
-pub use error::{Change, Conflict, LogError, StoreError, chain};
+pub use error::{Change, Conflict, LogError, StoreError, VaultError, chain};
 pub use limits::{
     ACTIONS_MAX, EVENT_BYTES_MAX, LimitExceeded, LimitKind, SNAPSHOT_BYTES_MAX,
     TRANSACTION_BYTES_MAX, TYPES_MAX,
@@ -140,6 +142,7 @@ pub use limits::{
 pub use log::event_log::{Append, Appended, Consistency, EventLog, Outcome};
 pub use log::memory::MemoryLog;
 pub use log::storable;
+pub use log::vault::{KEPT_OPEN_MS, Vault, Vaulted};
 pub use model::boundary::{BOUNDARY_BYTES_MAX, Boundary, BoundaryId, escape, unescape};
 pub use model::command::{
     CommandContext, CommandRecord, Envelope, KEY_KEPT_SECONDS, KeyReused, canonical_json,
@@ -156,6 +159,8 @@ pub use model::lane::Lane;
 pub use model::mail::{MAIL_ADDRESS_BYTES_MAX, MailAddress, MailAddressError};
 pub use model::metadata::{Metadata, MetadataError};
 pub use model::origin::Origin;
+pub use model::personal;
+pub use model::personal::{Personal, Sealed, SubjectError, Subjects};
 pub use model::place::{Place, PlaceError, rfc3339};
 pub use model::principal::{Principal, PrincipalKind};
 pub use model::rejection::{Never, Rejected, Rejection};
@@ -172,8 +177,8 @@ pub use visible::{visible, visible_lines};
 pub mod prelude {
     pub use crate::{
         Callers, Catalog, CatalogError, Cause, Command, CommandContext, Context, Current, Due,
-        Event, FieldError, Fields, Lane, Never, NewEvent, Principal, PrincipalKind, Reads, Slice,
-        Snapshots, State, TopicEvent, Writes, events,
+        Event, FieldError, Fields, Lane, Never, NewEvent, Personal, Principal, PrincipalKind,
+        Reads, Slice, Snapshots, State, TopicEvent, Writes, events,
         kit::{Case, DueCase, case, given, id},
     };
 }
@@ -182,8 +187,8 @@ pub mod prelude {
 #[doc(hidden)]
 pub mod __private {
     pub use crate::{
-        Command, Current, Event, EventError, EventSchema, EventVisitor, NewEvent, Reads, Tag,
-        TagSchema, TagValue, Upcasts, Writes, WrittenVersion,
+        Command, Current, Event, EventError, EventSchema, EventVisitor, NewEvent, Personal, Reads,
+        Subjects, Tag, TagSchema, TagValue, Upcasts, Writes, WrittenVersion,
     };
     pub use schemars;
     pub use serde;

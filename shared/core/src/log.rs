@@ -3,3 +3,4 @@
 pub(crate) mod event_log;
 pub(crate) mod memory;
 pub mod storable;
+pub(crate) mod vault;

@@ -10,6 +10,7 @@ pub(crate) mod lane;
 pub(crate) mod mail;
 pub(crate) mod metadata;
 pub(crate) mod origin;
+pub mod personal;
 pub(crate) mod place;
 pub(crate) mod principal;
 pub(crate) mod rejection;

@@ -4,13 +4,17 @@ use heck::ToLowerCamelCase;
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{
-    Attribute, Expr, Field, Fields, Ident, LitStr, Meta, Result, Token, Type,
-    punctuated::Punctuated, spanned::Spanned,
+    Attribute, Expr, Field, Fields, GenericArgument, Ident, LitStr, Meta, PathArguments, Result,
+    Token, Type, punctuated::Punctuated, spanned::Spanned,
 };
+
+use crate::subjects::Subjects;
 
 /// The fields of a struct, or of a variant of a command, and its tags.
 pub(crate) struct Tagged {
     pub(crate) fields: Vec<TaggedField>,
+    /// The fields that name the subjects of personal data.
+    pub(crate) subjects: Subjects,
     /// The computed tags, in the order of their attributes.
     computed: Vec<ComputedTag>,
 }
@@ -37,21 +41,24 @@ pub(crate) struct Tag {
     many: bool,
     required: bool,
     computed: bool,
+    blind: bool,
 }
 
 impl Tagged {
     /// `attributes` belong to the struct or variant. `what` describes it in errors.
     pub(crate) fn new(attributes: &[Attribute], fields: Fields, what: &str) -> Result<Self> {
         refuse_serde(attributes)?;
-        let fields = match fields {
-            Fields::Named(fields) => all(fields.named.into_iter().map(TaggedField::parse))?,
+        let fields: Vec<Field> = match fields {
+            Fields::Named(fields) => fields.named.into_iter().collect(),
             Fields::Unit => Vec::new(),
             Fields::Unnamed(fields) => {
                 return Err(syn::Error::new(fields.span(), format!("{what} has named fields")));
             }
         };
+        let subjects = Subjects::of(&fields)?;
+        let fields = all(fields.into_iter().map(TaggedField::parse))?;
         let computed = tag_attributes(attributes).map(ComputedTag::parse);
-        Ok(Self { fields, computed: computed.collect::<Result<_>>()? })
+        Ok(Self { fields, subjects, computed: computed.collect::<Result<_>>()? })
     }
 
     /// The tags, in the order of the source.
@@ -122,7 +129,22 @@ impl TaggedField {
             let error = "`skip` is for fields named `*_id` or `*_ids`; remove it here";
             return if by_name { Ok(Self::untagged(field, ident)) } else { Err(skip.error(error)) };
         }
-        let tag = match (by_name, &options.key, &options.scope) {
+        let blind = options.blind.is_some();
+        let personal = is_personal(&field.ty);
+        let has_tag = by_name || options.key.is_some();
+        if personal && has_tag && !blind {
+            return Err(syn::Error::new(
+                ident_span,
+                "tags are in keys, for ever and in clear, so a personal value has none, or a blind one: `#[tag(…, blind)]`",
+            ));
+        }
+        if let Some(blind) = options.blind.as_ref().filter(|_| !personal) {
+            return Err(blind.error(
+                "a blind tag hides a personal value: give the field the type `Personal<…>`",
+            ));
+        }
+        let scope = options.scope.as_ref().or(options.blind.as_ref());
+        let tag = match (by_name, &options.key, scope) {
             (false, None, Some(scope)) => {
                 return Err(scope.error(
                     "this field is not a tag: tags are fields named `*_id` or `*_ids`; name its key: \
@@ -140,6 +162,7 @@ impl TaggedField {
                 many,
                 required: required && !many,
                 computed: false,
+                blind,
             }),
         };
         if let Some(tag) = &tag {
@@ -156,8 +179,14 @@ impl TaggedField {
 
 impl ComputedTag {
     fn parse(attribute: &Attribute) -> Result<Self> {
+        let options = TagOptions::parse([attribute])?;
         let TagOptions { key, value, partition, cross_partition, strong, skip, optional, .. } =
-            TagOptions::parse([attribute])?;
+            options;
+        if let Some(blind) = options.blind {
+            return Err(
+                blind.error("`blind` is for the tag of one field of the type `Personal<…>`")
+            );
+        }
         if let Some(skip) = skip {
             return Err(skip.error("`skip` is for fields named `*_id` or `*_ids`; remove it here"));
         }
@@ -176,6 +205,7 @@ impl ComputedTag {
             many: false,
             required: optional.is_none(),
             computed: true,
+            blind: false,
         };
         tag.check(attribute.span())?;
         Ok(Self { tag, value })
@@ -232,6 +262,7 @@ struct TagOptions {
     scope: Option<OptionPath>,
     skip: Option<OptionPath>,
     optional: Option<OptionPath>,
+    blind: Option<OptionPath>,
 }
 
 struct OptionPath(syn::Path);
@@ -250,6 +281,8 @@ impl TagOptions {
                 let path = || Some(OptionPath(meta.path.clone()));
                 if meta.path.is_ident("skip") {
                     options.skip = path();
+                } else if meta.path.is_ident("blind") {
+                    options.blind = path();
                 } else if meta.path.is_ident("optional") {
                     options.optional = path();
                 } else if meta.path.is_ident("partition") {
@@ -266,7 +299,7 @@ impl TagOptions {
                     options.value = Some(meta.value()?.parse()?);
                 } else {
                     return Err(meta.error(
-                        "expected `partition`, `cross_partition`, `strong`, `skip`, `optional`, \
+                        "expected `partition`, `cross_partition`, `strong`, `blind`, `skip`, `optional`, \
                          `key = \"…\"` or `value = …`",
                     ));
                 }
@@ -304,7 +337,8 @@ impl Tag {
     }
 
     fn schema(&self) -> TokenStream {
-        let Self { key, partition, cross_partition, strong, many, required, computed } = self;
+        let Self { key, partition, cross_partition, strong, many, required, computed, blind } =
+            self;
         quote! {
             ::ringfence::__private::TagSchema {
                 key: ::std::borrow::Cow::Borrowed(#key),
@@ -314,6 +348,7 @@ impl Tag {
                 many: #many,
                 required: #required,
                 computed: #computed,
+                blind: #blind,
             }
         }
     }
@@ -325,7 +360,16 @@ impl Tag {
         let push = quote_spanned! { at =>
             __tags.push(::ringfence::__private::Tag::new(#key, ::ringfence::__private::TagValue::tag_value(__value)));
         };
-        if self.required {
+        if self.blind {
+            // A forgotten value has no tag.
+            let values = match self.required {
+                true => quote!((#value).known().into_iter()),
+                false => {
+                    quote!((#value).iter().filter_map(::ringfence::__private::Personal::known))
+                }
+            };
+            quote! { for __value in #values { #push } }
+        } else if self.required {
             quote! { { let __value = #value; #push } }
         } else {
             quote! { for __value in (#value).iter() { #push } }
@@ -349,9 +393,20 @@ fn singular(field: &str) -> &str {
 }
 
 /// `Vec` of `std::vec::Vec<T>`, `Option` of `Option<T>`. Derive macros see names, not types.
-fn outer_type(ty: &Type) -> Option<&Ident> {
+pub(crate) fn outer_type(ty: &Type) -> Option<&Ident> {
     match ty {
         Type::Path(path) => path.path.segments.last().map(|segment| &segment.ident),
         _ => None,
     }
+}
+
+/// Whether the type is `Personal<…>`, or an option or list of it.
+pub(crate) fn is_personal(ty: &Type) -> bool {
+    let Type::Path(path) = ty else { return false };
+    let Some(last) = path.path.segments.last() else { return false };
+    if last.ident == "Personal" {
+        return true;
+    }
+    let PathArguments::AngleBracketed(inner) = &last.arguments else { return false };
+    inner.args.iter().any(|it| matches!(it, GenericArgument::Type(ty) if is_personal(ty)))
 }

@@ -8,6 +8,7 @@
 //! | `cross_partition` | decisions read all events with the tag, in any partition |
 //! | `strong` | with `cross_partition`: read from index items, strongly if wanted |
 //! | `skip` | the field is not a tag |
+//! | `blind` | the field is `Personal`, and an HMAC of its value is the tag's value |
 //! | `key = "k"` | the tag's key is `k`, not the field's name in camelCase; makes any field a tag |
 //!
 //! A computed tag has a value that is not one field. Write it on the struct, or on a variant of a command, with a key
@@ -46,6 +47,9 @@
 //! Each event of a `fenced` type costs the update of a fence, in a transaction. Use it for rare events on which many
 //! decisions elsewhere depend, such as an event that a product is sold. With `copies` it costs a write for each copy.
 //!
+//! A type with `Personal` fields has one field marked `#[subject]`, the person's id, or each of them is marked
+//! `#[personal(of = "…")]` with the name of the field of its person's id.
+//!
 //! In [`Reads`], a variant marked `#[reads(also = "OrderSubmitted")]` reads that type as well; use it for a renamed
 //! type. A field marked `#[time]` takes the time at which the event was recorded, in milliseconds since 1970. A
 //! decision's own time, `CommandContext::now_ms`, is never below it. A `String` marked `#[id]` takes the event's id,
@@ -55,6 +59,7 @@
 mod evolved;
 mod field;
 mod reads;
+mod subjects;
 mod tagged;
 mod value;
 
@@ -62,14 +67,14 @@ use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
 /// An event type. Derives its schema, its tags, and JSON in camelCase.
-#[proc_macro_derive(Event, attributes(event, tag, serde, upcast, write))]
+#[proc_macro_derive(Event, attributes(event, personal, serde, subject, tag, upcast, write))]
 pub fn event(input: TokenStream) -> TokenStream {
     finish(tagged::event(parse_macro_input!(input as DeriveInput)))
 }
 
 /// A command. Derives its tags, and JSON in camelCase that refuses unknown fields. The JSON field `type`
 /// distinguishes the struct variants of an enum.
-#[proc_macro_derive(Command, attributes(tag, serde))]
+#[proc_macro_derive(Command, attributes(personal, serde, subject, tag))]
 pub fn command(input: TokenStream) -> TokenStream {
     finish(tagged::command(parse_macro_input!(input as DeriveInput)))
 }

@@ -76,6 +76,7 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
     let retired = evolved.retired;
     let text = evolved.stored_as.clone().unwrap_or_else(|| name.to_string());
     let schemas = tagged.schemas();
+    let subjects = tagged.subjects.value();
     let push = tagged.push_arm(&quote!(Self));
     let definition = wire_fields(&tagged.fields);
     let attributes = quote!(rename_all = "camelCase", expecting = "an object",);
@@ -116,6 +117,7 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
                 upcasts: <Self as ::ringfence::__private::Event>::UPCASTS,
                 write: #write,
                 retired: #retired,
+                subjects: #subjects,
             };
             const UPCASTS: ::ringfence::__private::Upcasts = ::ringfence::__private::Upcasts(&[#(#upcasts),*]);
 
@@ -194,6 +196,10 @@ pub(crate) fn command(input: DeriveInput) -> Result<TokenStream> {
     let shapes = variants.iter().map(|(_, tagged)| tagged.schemas());
     let shape_arms =
         variants.iter().enumerate().map(|(n, (path, _))| quote!(#path { .. } => Self::SHAPES[#n],));
+    let subject_arms = variants.iter().map(|(path, tagged)| {
+        let subjects = tagged.subjects.value();
+        quote!(#path { .. } => #subjects,)
+    });
     let tag_arms = variants.iter().map(|(path, tagged)| tagged.push_arm(path));
     Ok(quote! {
         impl ::ringfence::__private::Command for #name {
@@ -202,6 +208,10 @@ pub(crate) fn command(input: DeriveInput) -> Result<TokenStream> {
 
             fn shape(&self) -> &'static [::ringfence::__private::TagSchema] {
                 match self { #(#shape_arms)* }
+            }
+
+            fn subjects(&self) -> ::ringfence::__private::Subjects {
+                match self { #(#subject_arms)* }
             }
 
             fn tags(&self) -> ::std::vec::Vec<::ringfence::__private::Tag> {

@@ -14,6 +14,7 @@ fn tag(key: &'static str) -> TagSchema {
         many: false,
         required: true,
         computed: false,
+        blind: false,
     }
 }
 
@@ -50,6 +51,7 @@ fn schema<const N: usize>(name: &'static str, tags: [TagSchema; N]) -> EventSche
         upcasts: Upcasts::NONE,
         write: None,
         retired: false,
+        subjects: ringfence_core::Subjects::NONE,
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 use crate::{
     BoundaryId, Current, CurrentError, EventSchema, Filing, FilingError, Name, NewEvent,
     SequencedEvent, Tag, TagSchema, Upcasts, boundary::filing::check_length,
-    model::current::current, model::tag::is_key,
+    model::current::current, model::personal::is_blinded, model::tag::is_key,
 };
 
 mod error;
@@ -196,6 +196,10 @@ impl Catalog {
                 let (event_type, key) = named(key);
                 return Err(FilingError::Undeclared { event_type, key });
             };
+            if declared.blind && !is_blinded(value) {
+                let (event_type, key) = named(key);
+                return Err(FilingError::NotBlind { event_type, key });
+            }
             if *values.entry(key).or_insert(value) != value && !has_many(tags, declared) {
                 let (event_type, key) = named(key);
                 return Err(FilingError::SeveralValues { event_type, key });

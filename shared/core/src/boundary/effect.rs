@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::{
     BoundaryId, Catalog, Counts, Extent, Filing, LogError, Metadata, NewEvent, OwnTime, Seen,
-    SequencedEvent, is_followed, limits, model::tag::distinct,
+    SequencedEvent, VaultError, is_followed, limits,
+    model::tag::distinct,
+    personal::{Form, has},
 };
 
 /// An append.
@@ -72,6 +74,9 @@ impl Effect {
         let mut stored = Vec::with_capacity(events.len());
         for event in events {
             let schema = catalog.known(&event.event_type)?;
+            if has(&event.data, Form::Marked) {
+                return Err(VaultError::Missing(event.event_type.into()).into());
+            }
             let (version, data) = schema.stored(event.data)?;
             stored.push((NewEvent { data, ..event }, version));
         }

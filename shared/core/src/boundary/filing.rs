@@ -52,6 +52,16 @@ pub enum FilingError {
         /// The tag key.
         key: Name,
     },
+    /// A blind tag has a value that no vault has made.
+    #[error(
+        "the value of {event_type}'s blind tag {key} is not one of a vault: give the log a vault"
+    )]
+    NotBlind {
+        /// The event type.
+        event_type: Name,
+        /// The tag key.
+        key: Name,
+    },
     /// A tag that may have only one value in an event has several.
     #[error("{event_type} has several values of the tag {key}, and an event may have only one")]
     SeveralValues {

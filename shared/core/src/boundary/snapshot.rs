@@ -153,6 +153,7 @@ mod tests {
                 upcasts: Upcasts(upcasts),
                 write: None,
                 retired: false,
+                subjects: crate::Subjects::NONE,
             };
             Catalog::new("rooms", [schema]).expect("it has one type")
         };

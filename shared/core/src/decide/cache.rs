@@ -7,9 +7,13 @@ use std::sync::{Mutex, OnceLock};
 use lru::LruCache;
 
 use crate::{
-    BoundaryId, Catalog, CommandRecord, EventRef, LogError, Outcome, Place, Plan, Query, Rejected,
-    Seen, SequencedEvent, Slice, boundary::keys::Keys, decide::decision::Decision,
-    decide::once::is_record, decide::shapes::Declared,
+    BoundaryId, Catalog, CommandRecord, EventRef, KEPT_OPEN_MS, LogError, Outcome, Place, Plan,
+    Query, Rejected, Seen, SequencedEvent, Slice,
+    boundary::keys::Keys,
+    decide::decision::Decision,
+    decide::once::is_record,
+    decide::shapes::Declared,
+    personal::{Form, MARKED, has},
 };
 
 /// The command under way.
@@ -20,6 +24,8 @@ pub(crate) struct UnderWay<'a> {
     pub(crate) plan: &'a Plan,
     /// With a key: the record, if it is in the events.
     pub(crate) marks: Option<&'a CommandRecord>,
+    /// The time of the handler's clock, in milliseconds since 1970.
+    pub(crate) now_ms: u64,
 }
 
 /// What was seen of the log. Together with the state that a [`Decision`] has folded, it is enough to append without a
@@ -36,6 +42,8 @@ pub(crate) struct Model {
     rejected: Option<Rejected>,
     /// The number of events since the last snapshot.
     taken: u64,
+    /// When the state first had an opened personal value, in milliseconds since 1970.
+    opened_ms: Option<u64>,
     /// Whether what was seen was everything at a moment since the present command began.
     pub(crate) is_current: bool,
 }
@@ -50,8 +58,16 @@ impl Model {
     }
 
     fn of(seen: Seen, last: Option<Place>, keys: Keys) -> Self {
-        let (first_run, rejected, taken, is_current) = (BTreeMap::new(), None, 0, false);
-        Self { seen, last, keys, first_run, rejected, taken, is_current }
+        Self {
+            seen,
+            last,
+            keys,
+            first_run: BTreeMap::new(),
+            rejected: None,
+            taken: 0,
+            opened_ms: None,
+            is_current: false,
+        }
     }
 
     /// Adds the next event of a read, in fold order: counts it, notes its command, and folds it if the query asks for
@@ -62,7 +78,7 @@ impl Model {
     pub(crate) fn apply(
         &mut self,
         decision: &mut dyn Decision,
-        UnderWay { slice, catalog, plan, marks }: UnderWay<'_>,
+        UnderWay { slice, catalog, plan, marks, now_ms }: UnderWay<'_>,
         event: &SequencedEvent,
     ) -> Result<(), LogError> {
         if !self.seen.observe(plan, event) {
@@ -86,6 +102,9 @@ impl Model {
                 source: source.into(),
             })?;
             self.last = Some(event.place());
+            if self.opened_ms.is_none() && has(&event.data, Form::Marked) {
+                self.opened_ms = Some(now_ms);
+            }
         }
         Ok(())
     }
@@ -151,13 +170,14 @@ impl Recalled {
     pub(crate) fn of(
         decision: &mut dyn Decision,
         text: &str,
-        record: Option<&CommandRecord>,
+        UnderWay { marks, now_ms, .. }: UnderWay<'_>,
         cause_ms: Option<u64>,
     ) -> Option<Self> {
         let (seen, last, keys) = decision.recall(text)?;
         let missing = seen.lasts().into_iter().map(|(id, at)| (id.clone(), at)).collect();
-        let model = Model::of(seen, last, keys);
-        (!model.may_have(record, cause_ms)).then_some(Self { model, missing })
+        let opened_ms = text.contains(MARKED).then_some(now_ms);
+        let model = Model { opened_ms, ..Model::of(seen, last, keys) };
+        (!model.may_have(marks, cause_ms)).then_some(Self { model, missing })
     }
 
     /// What the snapshot has seen.
@@ -219,10 +239,13 @@ impl<S: Slice> Decisions<S> {
         query: &Query,
         record: Option<&CommandRecord>,
         cause_ms: Option<u64>,
+        now_ms: u64,
     ) -> Option<Kept<S>> {
         let models = self.models.as_ref()?;
         let kept = models.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop(query)?;
-        (!kept.1.may_have(record, cause_ms)).then_some(kept)
+        // Otherwise a warm handler would know a forgotten subject for hours.
+        let is_old = kept.1.opened_ms.is_some_and(|at| now_ms.saturating_sub(at) > KEPT_OPEN_MS);
+        (!is_old && !kept.1.may_have(record, cause_ms)).then_some(kept)
     }
 
     pub(crate) fn put(&self, query: Query, state: S::State, model: Model) {

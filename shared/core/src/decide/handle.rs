@@ -13,7 +13,9 @@ use crate::{
     Plan, Rejected, Seen, SequencedEvent, Slice, SliceError, StoreError,
     decide::cache::{Model, Recalled, UnderWay},
     decide::decision::{Decision, DecisionOf},
+    decide::record::record_of,
     decide::shapes::{Declared, plan},
+    log::vault::{blind, blind_events},
 };
 
 pub use self::error::HandleError;
@@ -53,9 +55,13 @@ pub async fn handle<S: Slice>(
     envelope: &Envelope,
 ) -> Result<Handled, HandleError> {
     let declared = Declared::of::<S>();
-    let (query, plan) = plan(declared, command.shape(), command.tags(), catalog)?;
-    let key = envelope.idempotency_key.as_deref();
-    let record = key.map(|key| CommandRecord::new(S::NAME, key, command));
+    let mut tags = command.tags();
+    blind(log, command.shape(), &mut tags).await?;
+    let (query, plan) = plan(declared, command.shape(), tags, catalog)?;
+    let record = match envelope.idempotency_key.as_deref() {
+        Some(key) => Some(record_of(log, S::NAME, key, command).await?),
+        None => None,
+    };
     let (marks, item) = match record.is_some() && decisions.events_are_record(catalog) {
         true => (record.as_ref(), None),
         // A log of streams has no item for it.
@@ -70,9 +76,10 @@ pub async fn handle<S: Slice>(
         (None, Some(record)) => envelope.itemized(record),
         (None, None) => envelope.written_by(S::NAME),
     };
-    let (state, model) = decisions.take(&query, marks, envelope.cause_ms).unzip();
+    let now_ms = envelope.context.now_ms;
+    let (state, model) = decisions.take(&query, marks, envelope.cause_ms, now_ms).unzip();
     let mut decision = DecisionOf { command, state: state.unwrap_or_default() };
-    let command = UnderWay { slice: S::NAME, catalog, plan: &plan, marks };
+    let command = UnderWay { slice: S::NAME, catalog, plan: &plan, marks, now_ms };
     let (context, consistency) = (S::Context::NAME, S::CONSISTENCY);
     let attempts = Attempts { log, context, consistency, command, envelope, item };
     let (handled, model) = attempts.handle(&mut decision, model).await?;
@@ -198,8 +205,8 @@ impl Attempts<'_> {
         let UnderWay { catalog, plan, .. } = self.command;
         let Some(id) = decision.snapshot_id(plan, catalog) else { return Ok(None) };
         let kept = self.log.snapshot(&id, self.envelope).await?;
-        let (marks, cause_ms) = (self.command.marks, self.envelope.cause_ms);
-        let recalled = kept.and_then(|text| Recalled::of(decision, &text, marks, cause_ms));
+        let cause_ms = self.envelope.cause_ms;
+        let recalled = kept.and_then(|text| Recalled::of(decision, &text, self.command, cause_ms));
         // A newer version of the program may have stored it, with events that this one does not know.
         let is_known = |recalled: &Recalled| {
             recalled
@@ -297,10 +304,11 @@ impl Attempts<'_> {
         model: Model,
     ) -> Result<Result<Decided, Stale>, HandleError> {
         let mut before = model.first_run();
-        let (rejected, events) = match &before {
+        let (rejected, mut events) = match &before {
             Some(_) => (None, Vec::new()),
             None => decision.decide(&self.context(&model.seen))?,
         };
+        blind_events(self.log, self.command.catalog, &mut events).await?;
         if !events.is_empty() {
             return self.append(decision, model, rejected, events).await;
         }

@@ -2,6 +2,7 @@
 
 use crate::{
     Append, Catalog, Decisions, Envelope, EventLog, HandleError, Handled, NewEvent, Slice, handle,
+    log::vault::blind_events,
 };
 
 /// A slice on a log: of events ([`OnEvents`]), or of documents.
@@ -54,7 +55,8 @@ impl<S: Slice, L: EventLog> OnLog<S> for OnEvents<S, L> {
         handle(&self.log, &self.catalog, &self.decisions, command, envelope).await
     }
 
-    async fn add(&self, events: Vec<NewEvent>, envelope: &Envelope) -> Result<(), HandleError> {
+    async fn add(&self, mut events: Vec<NewEvent>, envelope: &Envelope) -> Result<(), HandleError> {
+        blind_events(&self.log, &self.catalog, &mut events).await?;
         let append = Append { events, seen: None, record: None, envelope };
         self.log.append(append).await?;
         Ok(())

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::{
     BoundaryId, Catalog, CatalogError, CommandContext, Consistency, Current, CurrentError, Event,
-    Lane, LogName, Query, Reads, Rejection, SequencedEvent, State, Tag, TagSchema, Upcasts, Writes,
+    Lane, LogName, Query, Reads, Rejection, SequencedEvent, State, Subjects, Tag, TagSchema,
+    Upcasts, Writes,
     decide::case::Case,
     model::current::{Versioned, current},
 };
@@ -27,6 +28,11 @@ pub trait Command: Serialize + DeserializeOwned + JsonSchema + Send + Sync {
 
     /// The tags of this command, in the order of its fields.
     fn tags(&self) -> Vec<Tag>;
+
+    /// The subjects of its personal data.
+    fn subjects(&self) -> Subjects {
+        Subjects::NONE
+    }
 }
 
 /// An event as the EventTopic delivers it: the `detail` of the bus's entry.
@@ -269,12 +275,14 @@ pub trait Slice: Command + 'static {
         Ok(Vec::new())
     }
 
-    /// The subject of a reaction's command: the command's tags that have one value. An event leads to one command about
+    /// The subject of a reaction's command: the command's tags that have one value and are not blind. An event leads to one command about
     /// each subject, which takes effect once, even if a later version of [`Slice::react`] makes another command about
     /// it.
     fn about(&self) -> String {
-        let is_list = |tag: &Tag| self.shape().iter().any(|of| of.many && of.key == tag.key);
-        let tags: Vec<Tag> = self.tags().into_iter().filter(|tag| !is_list(tag)).collect();
+        // The hash of a personal value could be guessed.
+        let is_out =
+            |tag: &Tag| self.shape().iter().any(|of| (of.many || of.blind) && of.key == tag.key);
+        let tags: Vec<Tag> = self.tags().into_iter().filter(|tag| !is_out(tag)).collect();
         BoundaryId::composite(&tags).to_string()
     }
 

@@ -1,6 +1,13 @@
 //! Runs cases on a log of events in memory: as given, in other orders, and twice under a key, also on a copy.
 
-use super::{orders, run::check_each, same::fail};
+use std::sync::Arc;
+
+use super::{
+    orders,
+    run::check_each,
+    same::fail,
+    vault::{MemoryVault, opened, vaulted},
+};
 use crate::{Catalog, Context, MemoryLog, OnEvents, Slice, check, decide::case::Case};
 
 /// The catalog of a context. Panics if it contradicts itself.
@@ -13,16 +20,19 @@ impl<S: Slice> Case<S> {
     /// key, also on a copy of the events. Panics as [`Case::check`] does.
     pub async fn check_in_memory(&self) {
         let catalog = catalog::<S::Context>();
-        let on = || OnEvents::new(MemoryLog::new(catalog.clone()), catalog.clone(), 0);
-        let first = on();
+        let vault = Arc::new(MemoryVault::default());
+        let on = |log| OnEvents::new(vaulted(log, &vault), catalog.clone(), 0);
+        let empty = || on(MemoryLog::new(catalog.clone()));
+        let first = empty();
         // The log in memory uses the time of the envelope.
         self.check(&first, &|_| {}).await;
-        orders::check(self, &catalog, first.log().events());
-        let once = on();
+        orders::check(self, &catalog, opened(first.log()));
+        let once = empty();
         self.check_once(&once, &|_| {}).await;
-        let copy = MemoryLog::of(catalog.clone(), once.log().events());
+        let copy = MemoryLog::of(catalog.clone(), once.log().log().events());
         let copy = copy.unwrap_or_else(|error| self.fail("copied", error));
-        self.check_copied(&once, &OnEvents::new(copy, catalog, 0)).await;
+        self.check_copied(&once, &on(copy)).await;
+        self.check_personal(&catalog).await;
     }
 }
 

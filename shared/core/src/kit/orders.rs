@@ -12,9 +12,12 @@
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use serde_json::Value;
+
 use super::same::difference;
+use super::vault::tags;
 use crate::{
-    AHEAD_MAX_MS, BoundaryId, Catalog, CommandContext, EventError, Reads, ReadsOf, Seen,
+    AHEAD_MAX_MS, BoundaryId, Catalog, CommandContext, EventError, NewEvent, Reads, ReadsOf, Seen,
     SequencedEvent, Slice, State,
     decide::case::{Came, Case, Fact, written},
     decide::shapes::{Declared, plan},
@@ -33,7 +36,7 @@ struct Folded {
 /// Decides the case's command on its facts in other orders. `events` are the facts as a log stores them. Panics if a
 /// decision differs from the decision on the facts in the case's order.
 pub(super) fn check<S: Slice>(case: &Case<S>, catalog: &Catalog, events: Vec<SequencedEvent>) {
-    let (shape, tags) = (case.command.shape(), case.command.tags());
+    let (shape, tags) = (case.command.shape(), tags(&case.command));
     let (_, plan) = plan(Declared::of::<S>(), shape, tags, catalog)
         .expect("the command was planned when the case ran");
     let facts = case.given.iter().zip(events).map(|(fact, event)| folded(catalog, fact, event));
@@ -82,7 +85,9 @@ pub(super) fn check<S: Slice>(case: &Case<S>, catalog: &Catalog, events: Vec<Seq
 }
 
 fn folded(catalog: &Catalog, fact: &Fact, event: SequencedEvent) -> Folded {
-    let filing = catalog.filing(&fact.event).expect("it was filed when it was added");
+    let event_type = event.event_type.clone().into();
+    let new = NewEvent { event_type, tags: event.tags.clone(), data: Value::Null };
+    let filing = catalog.filing(&new).expect("it was filed when it was added");
     let boundaries = filing.fences.into_iter().chain([filing.partition]).collect();
     Folded { event: SequencedEvent { at: fact.at_ms, ..event }, boundaries }
 }

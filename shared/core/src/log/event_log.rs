@@ -10,7 +10,7 @@ use futures::{
 
 use crate::{
     CommandRecord, Conflict, Envelope, EventRef, LogError, NewEvent, Plan, Rejected, Seen,
-    SequencedEvent,
+    SequencedEvent, Tag, VaultError,
 };
 
 /// The consistency of a read of the base table. Either is safe, because the append has a condition.
@@ -143,6 +143,30 @@ pub trait EventLog: Send + Sync {
     /// such as for a text above [`SNAPSHOT_BYTES_MAX`](crate::SNAPSHOT_BYTES_MAX).
     fn keep_snapshot(&self, _id: String, _snapshot: String) {}
 
+    /// The hash of a command that has personal data of this subject ([`Vault::fingerprint`](crate::Vault)).
+    ///
+    /// # Errors
+    /// The subject is forgotten, or the log has no vault.
+    fn fingerprint<'a>(
+        &'a self,
+        subject: &'a str,
+        _text: &'a str,
+    ) -> BoxFuture<'a, Result<String, LogError>> {
+        Box::pin(ready(Err(VaultError::Missing(format!("a command about {subject}")).into())))
+    }
+
+    /// Replaces the values of blind tags ([`Vault::blind`](crate::Vault)).
+    ///
+    /// # Errors
+    /// The log has no vault.
+    fn blind<'a>(&'a self, tags: Vec<&'a mut Tag>) -> BoxFuture<'a, Result<(), LogError>> {
+        let blinded = match &tags[..] {
+            [] => Ok(()),
+            [tag, ..] => Err(VaultError::Missing(format!("the tag {}", tag.key)).into()),
+        };
+        Box::pin(ready(blinded))
+    }
+
     /// Waits before attempt `attempt` + 1. Returns false if the deadline leaves no time for it.
     fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool>;
 }
@@ -196,6 +220,18 @@ macro_rules! forward {
 
             fn keep_snapshot(&self, id: String, snapshot: String) {
                 (**self).keep_snapshot(id, snapshot);
+            }
+
+            fn fingerprint<'a>(
+                &'a self,
+                subject: &'a str,
+                text: &'a str,
+            ) -> BoxFuture<'a, Result<String, LogError>> {
+                (**self).fingerprint(subject, text)
+            }
+
+            fn blind<'a>(&'a self, tags: Vec<&'a mut Tag>) -> BoxFuture<'a, Result<(), LogError>> {
+                (**self).blind(tags)
             }
 
             fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {

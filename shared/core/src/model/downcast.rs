@@ -140,6 +140,7 @@ mod tests {
             upcasts: Upcasts(&[upcast]),
             write: Some(WrittenVersion { number: 1, downcast }),
             retired: false,
+            subjects: crate::Subjects::NONE,
         }
     }
 

@@ -3,11 +3,14 @@
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{
+    Serialize,
+    de::{DeserializeOwned, Error as _},
+};
 use serde_json::Value;
 
 use crate::{
-    BoundaryId, CommandRecord, Metadata, Name, Place, Tag, Upcasts, WrittenVersion,
+    BoundaryId, CommandRecord, Metadata, Name, Place, Subjects, Tag, Upcasts, WrittenVersion,
     model::tag::distinct, rfc3339,
 };
 
@@ -51,6 +54,8 @@ pub struct EventSchema {
     pub write: Option<WrittenVersion>,
     /// Whether the type is only read, because no slice writes it any more.
     pub retired: bool,
+    /// The subjects of its personal data.
+    pub subjects: Subjects,
 }
 
 /// One tag of an event type or a command.
@@ -72,6 +77,8 @@ pub struct TagSchema {
     /// Whether the tag is computed, and so is not the field of its key. A log of single streams leaves the field of
     /// the partition tag out of the payload, because the stream's name contains it. Computed tags are not left out.
     pub computed: bool,
+    /// Whether the value is personal. The tag then has an HMAC in its place, under a key of the stack.
+    pub blind: bool,
 }
 
 /// An event that is not yet in a log, in the newest version of its type.
@@ -104,7 +111,8 @@ impl NewEvent {
     /// The event can't be read back.
     pub fn new<E: Event>(event: &E) -> Result<Self, EventError> {
         let error = |source| EventError { event_type: E::NAME.into(), source };
-        let data = serde_json::to_value(event).map_err(error)?;
+        let mut data = serde_json::to_value(event).map_err(error)?;
+        E::SCHEMA.subjects.name(&mut data).map_err(|why| error(serde_json::Error::custom(why)))?;
         E::deserialize(&data).map_err(error)?;
         Ok(Self { event_type: E::NAME.into(), tags: distinct(event.tags()), data })
     }

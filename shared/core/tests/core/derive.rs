@@ -19,6 +19,7 @@ fn fields_named_id_are_tags() {
         many: false,
         required: true,
         computed: false,
+        blind: false,
     };
     let guest = TagSchema {
         key: "guestId".into(),
@@ -96,6 +97,7 @@ fn a_tag_can_be_computed_from_several_fields() {
         many: false,
         required: true,
         computed: true,
+        blind: false,
     };
     let [airline, guest] =
         [("airline", true), ("guestId", false)].map(|(key, computed)| TagSchema {

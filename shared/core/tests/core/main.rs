@@ -17,6 +17,7 @@ mod leaves;
 mod memory;
 mod once;
 mod orders;
+mod personal;
 mod plan;
 mod pointers;
 mod principals;

@@ -202,6 +202,7 @@ fn a_key_has_one_scope_in_a_stack() {
         many: false,
         required: true,
         computed: false,
+        blind: false,
     };
     let (name, tags) = ("Greeted".into(), vec![partition].into());
     let greeted = ringfence_core::EventSchema { name, tags, ..Booked::SCHEMA };

@@ -206,6 +206,67 @@ mod option_that_a_function_reads {
     }
 }
 
+mod personal_value_without_a_subject {
+    #[derive(ringfence::Event)]
+    struct Known {
+        names: Option<Vec<ringfence::Personal<String>>>,
+    }
+}
+
+mod personal_tag_in_clear {
+    #[derive(ringfence::Command)]
+    struct Know {
+        #[subject]
+        guest: String,
+        #[tag(key = "email")]
+        email: ringfence::Personal<String>,
+    }
+}
+
+mod blind_tag_of_a_plain_value {
+    #[derive(ringfence::Command)]
+    struct Know {
+        #[tag(blind, key = "email")]
+        email: String,
+    }
+}
+
+mod blind_field_that_is_no_tag {
+    #[derive(ringfence::Command)]
+    struct Know {
+        #[subject]
+        guest: String,
+        #[tag(blind)]
+        email: ringfence::Personal<String>,
+    }
+}
+
+mod two_subjects {
+    #[derive(ringfence::Command)]
+    struct Know {
+        #[subject]
+        guest: String,
+        #[subject]
+        host: String,
+    }
+}
+
+mod subject_that_is_a_list {
+    #[derive(ringfence::Command)]
+    struct Know {
+        #[subject]
+        guests: Vec<String>,
+    }
+}
+
+mod subject_that_is_no_field {
+    #[derive(ringfence::Command)]
+    struct Know {
+        #[personal(of = "guest")]
+        name: ringfence::Personal<String>,
+    }
+}
+
 mod version_zero {
     #[derive(ringfence::Event)]
     #[event(version = 0)]

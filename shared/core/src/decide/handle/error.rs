@@ -1,6 +1,8 @@
 //! Why a command is not settled.
 
-use crate::{BoundaryId, EventError, LogError, Name, PlanError, SliceError, StoreError};
+use crate::{
+    BoundaryId, EventError, LogError, Name, PlanError, SliceError, StoreError, SubjectError,
+};
 
 /// Why a command is not settled.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +39,9 @@ pub enum HandleError {
         /// The slice.
         slice: &'static str,
     },
+    /// A personal value of the command has no subject; nothing is written.
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
     /// The log failed.
     #[error(transparent)]
     Log(#[from] LogError),

@@ -1,0 +1,365 @@
+//! Personal data: values that only a person's key can read, so that a person can be forgotten.
+//!
+//! A value has three forms in JSON. A type writes it *marked*, and it is in this form only in memory. A log, a row, the
+//! bus and every copy of an event have it *sealed*. Without its key it is *forgotten*.
+//!
+//! | form | JSON |
+//! |---|---|
+//! | marked | `{"$personal": <value>, "of": "<subject>"}` |
+//! | sealed | `{"$sealed": "<base64url>", "of": "<subject>", "k": <number of the key>}` |
+//! | forgotten | `{"$forgotten": true, "of": "<subject>"}` |
+
+use std::{
+    borrow::Cow,
+    fmt::{self, Debug, Formatter},
+    marker::PhantomData,
+};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{DeserializeOwned, Error},
+    ser::SerializeMap,
+};
+use serde_json::{Map, Value};
+
+/// The key of a marked value.
+pub const MARKED: &str = "$personal";
+/// The key of a sealed value.
+pub const SEALED: &str = "$sealed";
+/// The key of a forgotten value.
+pub const FORGOTTEN: &str = "$forgotten";
+/// The key of the subject beside them.
+pub const OF: &str = "of";
+
+/// A value about a person, the subject. It is sealed under the subject's key wherever it is stored, and forgotten when
+/// that key is destroyed.
+///
+/// It has no `Display`, and its `Debug` does not show the value, so it does not get into a log line by mistake. Do not
+/// decide on its content: forgetting is not an event of a decision's boundaries, so the decision would change without a
+/// conflict. Decide on a blind tag, or on a fact.
+///
+/// Two values are equal if their contents are; the subject is not compared.
+#[derive(Clone)]
+pub struct Personal<T> {
+    value: Option<T>,
+    /// The subject, if it is known: a value that was read keeps its own in a state and in another event.
+    of: Option<Box<str>>,
+}
+
+impl<T> Personal<T> {
+    /// The value; `None` if it is forgotten.
+    pub fn known(&self) -> Option<&T> {
+        self.value.as_ref()
+    }
+
+    /// The value; `None` if it is forgotten.
+    pub fn into_known(self) -> Option<T> {
+        self.value
+    }
+
+    /// Whether the subject is forgotten.
+    pub fn is_forgotten(&self) -> bool {
+        self.value.is_none()
+    }
+
+    /// The same subject's value as another type.
+    pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> Personal<U> {
+        Personal { value: self.value.map(convert), of: self.of }
+    }
+}
+
+impl<T> From<T> for Personal<T> {
+    fn from(value: T) -> Self {
+        Self { value: Some(value), of: None }
+    }
+}
+
+impl<T: PartialEq> PartialEq for Personal<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl<T: Eq> Eq for Personal<T> {}
+
+impl<T> Debug for Personal<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_forgotten() { "Forgotten" } else { "Personal(…)" })
+    }
+}
+
+impl<T: Serialize> Serialize for Personal<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        match &self.value {
+            Some(value) => map.serialize_entry(MARKED, value)?,
+            None => map.serialize_entry(FORGOTTEN, &true)?,
+        }
+        if let Some(of) = &self.of {
+            map.serialize_entry(OF, of)?;
+        }
+        map.end()
+    }
+}
+
+/// Reads a marked or a forgotten value, or the plain JSON of `T`: what a caller sends, and what events have from the
+/// time before the field was personal.
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Personal<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let of = || value[OF].as_str().map(Into::into);
+        let (plain, of) = match form(&value) {
+            Form::Forgotten => return Ok(Self { value: None, of: of() }),
+            Form::Sealed => return Err(D::Error::custom(UNOPENED)),
+            Form::Marked => (&value[MARKED], of()),
+            Form::Plain => (&value, None),
+        };
+        match T::deserialize(plain) {
+            Ok(known) => Ok(Self { value: Some(known), of }),
+            Err(error) => Err(D::Error::custom(discreet(&error, plain))),
+        }
+    }
+}
+
+const UNOPENED: &str = "a sealed value can't be read here; views take it as `Sealed`, and the stack's functions open it";
+
+/// The message of an error, unless it quotes the value: such messages get into logs.
+fn discreet(error: &serde_json::Error, value: &Value) -> String {
+    let message = error.to_string();
+    match leaves(value).any(|leaf| message.contains(&*leaf)) {
+        true => "the personal value is not valid".to_owned(),
+        false => message,
+    }
+}
+
+/// The texts and numbers of a value.
+fn leaves(value: &Value) -> Box<dyn Iterator<Item = Cow<'_, str>> + '_> {
+    match value {
+        Value::String(text) => Box::new(std::iter::once(text.as_str().into())),
+        Value::Number(number) => Box::new(std::iter::once(number.to_string().into())),
+        Value::Array(values) => Box::new(values.iter().flat_map(leaves)),
+        Value::Object(fields) => {
+            let fields = fields.iter().flat_map(|(name, value)| {
+                std::iter::once(Cow::Borrowed(name.as_str())).chain(leaves(value))
+            });
+            Box::new(fields)
+        }
+        Value::Null | Value::Bool(_) => Box::new(std::iter::empty()),
+    }
+}
+
+/// The shape of `T`, which callers send, with a note that it is personal.
+impl<T: JsonSchema> JsonSchema for Personal<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("Personal_{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        personal(generator.subschema_for::<T>())
+    }
+}
+
+/// The keyword of a personal value's schema.
+pub const KEYWORD: &str = "x-personal";
+
+fn personal(mut schema: Schema) -> Schema {
+    schema.insert(KEYWORD.to_owned(), true.into());
+    schema
+}
+
+/// A personal value in the row of a view, which moves it without a key. query-views opens it, so in a page it is the
+/// value, or null if the subject is forgotten.
+#[derive(Serialize, Deserialize)]
+#[serde(transparent, bound = "")]
+pub struct Sealed<T> {
+    json: Value,
+    #[serde(skip)]
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Sealed<T> {
+    fn clone(&self) -> Self {
+        Self { json: self.json.clone(), of: PhantomData }
+    }
+}
+
+impl<T> PartialEq for Sealed<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.json == other.json
+    }
+}
+
+impl<T> Eq for Sealed<T> {}
+
+/// No value.
+impl<T> Default for Sealed<T> {
+    fn default() -> Self {
+        Self { json: Value::Null, of: PhantomData }
+    }
+}
+
+impl<T> Debug for Sealed<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("Sealed(…)")
+    }
+}
+
+/// For rows in cases.
+impl<T: Serialize> From<Personal<T>> for Sealed<T> {
+    fn from(value: Personal<T>) -> Self {
+        let json = serde_json::to_value(value).expect("a value that an event holds");
+        Self { json, of: PhantomData }
+    }
+}
+
+/// The shape in a page.
+impl<T: JsonSchema> JsonSchema for Sealed<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("Sealed_{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        personal(generator.subschema_for::<Option<T>>())
+    }
+}
+
+/// The form of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Marked.
+    Marked,
+    /// Sealed.
+    Sealed,
+    /// Forgotten.
+    Forgotten,
+    /// Not personal, or not marked yet.
+    Plain,
+}
+
+/// The form of a value.
+#[must_use]
+pub fn form(value: &Value) -> Form {
+    let has = |key| value.as_object().is_some_and(|fields| fields.contains_key(key));
+    match () {
+        () if has(SEALED) => Form::Sealed,
+        () if has(FORGOTTEN) => Form::Forgotten,
+        () if has(MARKED) => Form::Marked,
+        () => Form::Plain,
+    }
+}
+
+/// The personal values in a payload or a row that have this form, at any depth.
+pub fn values(payload: &mut Value, of: Form) -> Vec<&mut Value> {
+    let mut found = Vec::new();
+    collect(payload, of, &mut found);
+    found
+}
+
+/// Whether a payload has a value of this form.
+#[must_use]
+pub fn has(payload: &Value, of: Form) -> bool {
+    match (form(payload), payload) {
+        (Form::Plain, Value::Array(values)) => values.iter().any(|value| has(value, of)),
+        (Form::Plain, Value::Object(fields)) => fields.values().any(|value| has(value, of)),
+        (form, _) => form == of,
+    }
+}
+
+fn collect<'v>(value: &'v mut Value, of: Form, found: &mut Vec<&'v mut Value>) {
+    match form(value) {
+        Form::Plain => match value {
+            Value::Array(values) => values.iter_mut().for_each(|value| collect(value, of, found)),
+            Value::Object(fields) => {
+                fields.values_mut().for_each(|value| collect(value, of, found))
+            }
+            _ => {}
+        },
+        form if form == of => found.push(value),
+        _ => {}
+    }
+}
+
+/// The fields that name the subjects of an event or a command. Names are those of the JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subjects {
+    /// The field marked `#[subject]`.
+    pub of_all: Option<&'static str>,
+    /// The fields marked `#[personal(of = "…")]`, each with the field that has its subject.
+    pub of_fields: &'static [(&'static str, &'static str)],
+}
+
+impl Subjects {
+    /// The subjects of a type without personal data.
+    pub const NONE: Self = Self { of_all: None, of_fields: &[] };
+
+    /// Gives each personal value of a payload its subject, if it has none yet.
+    ///
+    /// # Errors
+    /// A value has no subject, or the payload has a value that only a vault makes.
+    pub(crate) fn name(&self, payload: &mut Value) -> Result<(), SubjectError> {
+        let Value::Object(fields) = payload else { return Ok(()) };
+        let subject = |fields: &Map<String, Value>, name: &str| {
+            let of = self.of_fields.iter().find(|(field, _)| *field == name);
+            let of = of.map(|(_, of)| *of).or(self.of_all)?;
+            fields.get(of)?.as_str().map(str::to_owned)
+        };
+        let of: Vec<_> = fields.keys().map(|name| subject(fields, name)).collect();
+        for ((name, value), of) in fields.iter_mut().zip(of) {
+            if has(value, Form::Sealed) {
+                return Err(SubjectError::Sealed(name.clone()));
+            }
+            for form in [Form::Marked, Form::Forgotten] {
+                for value in values(value, form) {
+                    let (value, of) = (value.as_object_mut().expect("a form is an object"), &of);
+                    if !value.contains_key(OF) {
+                        let of = of.clone().ok_or_else(|| SubjectError::Missing(name.clone()))?;
+                        value.insert(OF.to_owned(), of.into());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why personal values of a payload can't be sealed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SubjectError {
+    /// Nobody knows whose they are.
+    #[error(
+        "field `{0}` has personal data, and no field says of whom: mark the field of the subject's id with `#[subject]`, or \
+         this one with `#[personal(of = \"…\")]`"
+    )]
+    Missing(String),
+    /// The payload has a sealed value, which could be another subject's.
+    #[error("field `{0}` has the key `$sealed`, which only sealed values have: use another key")]
+    Sealed(String),
+}
+
+/// The subject of a marked or sealed value.
+#[must_use]
+pub fn subject(value: &Value) -> Option<&str> {
+    value[OF].as_str()
+}
+
+/// Whether a blind tag can have this value: a vault has made it.
+pub(crate) fn is_blinded(value: &str) -> bool {
+    let number = value.strip_prefix('b').and_then(|rest| rest.split_once('.'));
+    number.is_some_and(|(number, hmac)| {
+        number.bytes().all(|byte| byte.is_ascii_digit())
+            && hmac.len() == BLINDED_LETTERS
+            && hmac.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    })
+}
+
+/// 130 bits, five in each letter.
+const BLINDED_LETTERS: usize = 26;

@@ -1,0 +1,321 @@
+//! Personal data: sealed in the log, open for decisions, and gone when the subject is forgotten.
+
+use std::sync::Arc;
+
+use futures::executor::block_on;
+use ringfence_core::{
+    Append, Decisions, Envelope, EventError, EventLog, HandleError, Handled, KEPT_OPEN_MS,
+    LogError, MemoryLog, NewEvent, Outcome, Personal, Sealed, SubjectError, VaultError, Vaulted,
+    events, handle, id_type,
+    kit::{MemoryVault, check_in_memory},
+    personal::{Form, has},
+    prelude::*,
+};
+use serde_json::{Value, json};
+
+use crate::shop::Dcb;
+
+id_type!(GuestId, "names a guest");
+
+/// A guest, found by the address.
+#[derive(Clone, Debug, PartialEq, Event)]
+struct GuestKnown {
+    #[tag(partition)]
+    #[subject]
+    guest_id: GuestId,
+    name: Personal<String>,
+    #[tag(cross_partition, blind, key = "email")]
+    email: Personal<String>,
+    #[tag(skip)]
+    host_id: GuestId,
+    #[personal(of = "host_id")]
+    notes: Vec<Personal<String>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Event)]
+struct GuestGreeted {
+    #[tag(partition)]
+    #[subject]
+    guest_id: GuestId,
+    greeting: Personal<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Know {
+    #[tag(partition)]
+    #[subject]
+    guest_id: GuestId,
+    name: Personal<String>,
+    #[tag(cross_partition, blind, key = "email")]
+    email: Personal<String>,
+}
+
+#[derive(Reads)]
+enum Others {
+    GuestKnown { guest_id: GuestId },
+}
+
+#[derive(Default)]
+struct Taken(Option<GuestId>);
+
+impl State for Taken {
+    type Reads = Others;
+
+    fn evolve(self, Others::GuestKnown { guest_id }: Others) -> Self {
+        Self(Some(guest_id))
+    }
+}
+
+#[derive(Debug, PartialEq, serde::Serialize, thiserror::Error)]
+#[serde(tag = "code")]
+enum Refused {
+    #[error("the address is taken")]
+    Taken,
+}
+
+impl Slice for Know {
+    const NAME: &'static str = "know";
+    type Context = Guests;
+    type State = Taken;
+    type Writes = GuestKnown;
+    type Rejection = Refused;
+
+    fn decide(&self, state: &Taken, _: &CommandContext) -> Result<Vec<GuestKnown>, Refused> {
+        match state.0 {
+            Some(_) => Err(Refused::Taken),
+            None => Ok(vec![known(self.guest_id.clone(), &self.name, &self.email)]),
+        }
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        vec![
+            given([]).when(know("g1", "ada@x.org")).then([known_of("g1", "ada@x.org")]),
+            given(events![known_of("g1", "ada@x.org")])
+                .when(know("g2", "ada@x.org"))
+                .then_rejected(Refused::Taken),
+            given(events![known_of("g1", "ada@x.org")])
+                .when(know("g2", "bob@x.org"))
+                .then([known_of("g2", "bob@x.org")]),
+        ]
+    }
+}
+
+/// Greets a guest by name.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Greet {
+    #[tag(partition)]
+    guest_id: GuestId,
+}
+
+#[derive(Reads)]
+enum Name {
+    GuestKnown { name: Personal<String> },
+}
+
+#[ringfence::value]
+#[derive(Clone, Default, Debug)]
+struct Named(Option<Personal<String>>);
+
+impl State for Named {
+    const SNAPSHOTS: Option<Snapshots<Self>> = Some(Snapshots::every(0));
+    type Reads = Name;
+
+    fn evolve(self, Name::GuestKnown { name }: Name) -> Self {
+        Self(Some(name))
+    }
+}
+
+impl Slice for Greet {
+    const NAME: &'static str = "greet";
+    type Context = Guests;
+    type State = Named;
+    type Writes = GuestGreeted;
+    type Rejection = Never;
+
+    fn decide(&self, Named(name): &Named, _: &CommandContext) -> Result<Vec<GuestGreeted>, Never> {
+        let Some(name) = name.clone() else { return Ok(Vec::new()) };
+        let guest_id = self.guest_id.clone();
+        Ok(vec![GuestGreeted { guest_id, greeting: name.map(|name| format!("Hello {name}")) }])
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        let greeting = "Hello Ada".to_owned().into();
+        vec![
+            given(events![known_of("g1", "a")])
+                .when(Self { guest_id: id("g1") })
+                .then([GuestGreeted { guest_id: id("g1"), greeting }]),
+        ]
+    }
+}
+
+struct Guests;
+
+impl Context for Guests {
+    const NAME: &'static str = "guests";
+    type Log = Dcb;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::new(Self::NAME, [GuestKnown::SCHEMA, GuestGreeted::SCHEMA])
+    }
+}
+
+fn know(guest: &str, email: &str) -> Know {
+    let (name, email) = ("Ada".to_owned().into(), email.to_owned().into());
+    Know { guest_id: id(guest), name, email }
+}
+
+fn known(guest_id: GuestId, name: &Personal<String>, email: &Personal<String>) -> GuestKnown {
+    let notes = vec!["shy".to_owned().into()];
+    let (name, email) = (name.clone(), email.clone());
+    GuestKnown { guest_id, name, email, host_id: id("h1"), notes }
+}
+
+fn known_of(guest: &str, email: &str) -> GuestKnown {
+    let Know { guest_id, name, email } = know(guest, email);
+    known(guest_id, &name, &email)
+}
+
+struct Log {
+    log: Vaulted<MemoryLog>,
+    vault: Arc<MemoryVault>,
+    catalog: Catalog,
+}
+
+impl Log {
+    fn new() -> Self {
+        let (vault, catalog) = (Arc::<MemoryVault>::default(), Guests::catalog().unwrap());
+        let log = Vaulted::new(MemoryLog::new(catalog.clone()), vault.clone());
+        Self { log, vault, catalog }
+    }
+
+    fn run<S: Slice>(
+        &self,
+        decisions: &Decisions<S>,
+        command: &S,
+        key: Option<&str>,
+        now_ms: u64,
+    ) -> Result<Handled, HandleError> {
+        let context = CommandContext { now_ms, ..CommandContext::default() };
+        let idempotency_key = key.map(str::to_owned);
+        let envelope = Envelope { context, idempotency_key, ..Envelope::default() };
+        block_on(handle(&self.log, &self.catalog, decisions, command, &envelope))
+    }
+
+    /// All that the log stores, as text.
+    fn stored(&self) -> String {
+        format!("{:?}", self.log.log().events())
+    }
+}
+
+fn forgotten<T>(result: Result<T, HandleError>) -> String {
+    match result {
+        Err(HandleError::Log(LogError::Vault(VaultError::Forgotten(subject)))) => subject,
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("the subject is forgotten"),
+    }
+}
+
+#[test]
+fn cases_with_personal_data_hold_sealed_and_forgotten() {
+    check_in_memory::<Know>();
+    check_in_memory::<Greet>();
+}
+
+#[test]
+fn a_log_stores_no_personal_value_and_no_hash_of_one() {
+    let log = Log::new();
+    let (cold, ada) = (Decisions::new(0), know("g1", "ada@x.org"));
+    let first = log.run(&cold, &ada, Some("k"), 1).unwrap();
+    let again = log.run(&cold, &ada, Some("k"), 2).unwrap();
+    assert_eq!((first.outcome, again.repeated), (again.outcome, true));
+    let other = log.run(&cold, &know("g1", "bob@x.org"), Some("k"), 2);
+    assert!(matches!(other, Err(HandleError::Log(LogError::KeyReused(_)))), "{other:?}");
+    let stored = log.stored();
+    let plain = ringfence_core::CommandRecord::new("know", "k", &ada).sha256;
+    for text in ["Ada", "ada@x.org", "shy", &plain] {
+        assert!(!stored.contains(text), "{text}: {stored}");
+    }
+    let data = &log.log.log().events()[0].data;
+    let of = |value: &Value| value["of"].as_str().map(str::to_owned);
+    assert_eq!(of(&data["name"]).as_deref(), Some("g1"));
+    assert_eq!(of(&data["notes"][0]).as_deref(), Some("h1"), "of the host");
+    // The address is unique by its blind tag.
+    let taken = log.run(&cold, &know("g2", "ada@x.org"), None, 3).unwrap();
+    assert!(matches!(taken.outcome, Outcome::Rejected { .. }), "{taken:?}");
+}
+
+#[test]
+fn a_value_keeps_its_subject_and_is_forgotten_with_it() {
+    let log = Log::new();
+    log.run(&Decisions::new(0), &know("g1", "a"), None, 1).unwrap();
+    let (greet, warm) = (Greet { guest_id: id("g1") }, Decisions::new(1));
+    log.run(&warm, &greet, None, 2).unwrap();
+    let events = log.log.log().events();
+    assert_eq!(events[1].data["greeting"]["of"], "g1");
+    assert!(has(&events[1].data, Form::Sealed));
+    log.vault.forget_all();
+    assert_eq!(forgotten(log.run(&Decisions::new(0), &know("g1", "a"), Some("k"), 3)), "g1");
+    // A warm handler knows the name for a while, and then a snapshot has it sealed.
+    assert_eq!(forgotten(log.run(&warm, &greet, None, 2 + KEPT_OPEN_MS)), "g1");
+    let late = log.run(&Decisions::new(1), &greet, None, 3 + KEPT_OPEN_MS).unwrap();
+    let [written] = &late.written[..] else { panic!("{late:?}") };
+    assert_eq!(written.data["greeting"], json!({ "$forgotten": true, "of": "g1" }));
+}
+
+#[test]
+fn a_log_without_a_vault_refuses_personal_data() {
+    let (log, catalog) = (MemoryLog::new(Guests::catalog().unwrap()), Guests::catalog().unwrap());
+    let envelope = Envelope::default();
+    let (command, cold) = (know("g1", "a"), Decisions::new(0));
+    let handled = handle(&log, &catalog, &cold, &command, &envelope);
+    let missing = "the tag email has personal data, and this program has no vault to seal them";
+    assert_eq!(block_on(handled).unwrap_err().to_string(), missing);
+    let events = events![known_of("g1", "a")];
+    let append = Append { events, seen: None, record: None, envelope: &envelope };
+    let missing = "GuestKnown has personal data, and this program has no vault to seal them";
+    assert_eq!(block_on(log.append(append)).unwrap_err().to_string(), missing);
+    assert!(log.events().is_empty());
+}
+
+/// Its payload is what a caller has sent.
+#[derive(Clone, Debug, PartialEq, Event)]
+struct Imported {
+    #[tag(partition)]
+    guest_id: GuestId,
+    any: Value,
+}
+
+#[test]
+fn nobody_gives_a_sealed_value_or_one_without_a_subject_to_a_log() {
+    let error = |any: Value| {
+        let event = Imported { guest_id: id("g1"), any };
+        NewEvent::new(&event).map_err(|EventError { source, .. }| source.to_string())
+    };
+    let sealed = json!([{ "x": { "$sealed": "AAAA", "of": "g2", "k": 1 } }]);
+    assert_eq!(error(sealed), Err(SubjectError::Sealed("any".to_owned()).to_string()));
+    let marked = json!({ "$personal": "Ada" });
+    assert_eq!(error(marked), Err(SubjectError::Missing("any".to_owned()).to_string()));
+    assert!(error(json!({ "of": "g2" })).is_ok());
+}
+
+#[test]
+fn a_value_is_read_plain_marked_or_forgotten_and_shown_never() {
+    let read = |json: Value| serde_json::from_value::<Personal<u8>>(json);
+    let known = |json: Value| read(json).unwrap().into_known();
+    assert_eq!(known(json!(7)), Some(7));
+    assert_eq!(known(json!({ "$personal": 7, "of": "g1" })), Some(7));
+    assert_eq!(known(json!({ "$forgotten": true, "of": "g1" })), None);
+    let value = read(json!({ "$personal": 7, "of": "g1" })).unwrap();
+    assert_eq!(format!("{value:?}"), "Personal(…)");
+    assert_eq!(json!(value), json!({ "$personal": 7, "of": "g1" }), "it keeps its subject");
+    // An error does not quote the value.
+    for wrong in [json!("secret"), json!(70_000), json!({ "secret": 1 })] {
+        let said = read(wrong.clone()).unwrap_err().to_string();
+        assert!(!said.contains("secret") && !said.contains("70000"), "{wrong}: {said}");
+    }
+    let sealed = json!({ "$sealed": "AAAA", "of": "g1", "k": 1 });
+    assert!(read(sealed.clone()).unwrap_err().to_string().starts_with("a sealed value"));
+    // A row moves it.
+    let moved: Sealed<u8> = serde_json::from_value(sealed.clone()).unwrap();
+    assert_eq!((format!("{moved:?}"), json!(moved)), ("Sealed(…)".to_owned(), sealed));
+}
