@@ -162,16 +162,24 @@ impl Problem {
             .with(json!({ "code": "IdempotencyKeyReused" }))
     }
 
+    /// 422: the command has personal data of a subject who is forgotten. Nothing is written.
+    pub fn subject_forgotten() -> Self {
+        let detail =
+            "the command has personal data of a person who is forgotten, so nothing is written";
+        Self::new(422, "subject-forgotten", "The person is forgotten", detail.to_owned())
+            .with(json!({ "code": "SubjectForgotten" }))
+    }
+
     /// The text for a person.
     #[must_use]
     pub fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// Whether a reaction is done with its command: the slice rejects it, or an earlier version of the reaction took
-    /// effect in its place. After any other problem the command has no answer yet.
+    /// Whether a reaction is done with its command: the slice rejects it, its person is forgotten, or an earlier version
+    /// of the reaction took effect in its place. After any other problem the command has no answer yet.
     pub fn settles_reaction(&self) -> bool {
-        matches!(self.kind, "rejected" | "key-reused")
+        matches!(self.kind, "rejected" | "key-reused" | "subject-forgotten")
     }
 
     /// Whether it answers a command for good: the same command would get the same answer. After any other problem it

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ringfence_aws::{Clock, Meter, Usage};
 use ringfence_core::{
-    Access, Catalog, Context, Counts, Current, Decisions, Envelope, Extent, HandleError, Handled,
-    MemoryLog, OnEvents, OnLog, Read, Slice, handle,
+    Access, Catalog, Context, Counts, Current, Decisions, Envelope, EventLog, Extent, HandleError,
+    Handled, MemoryLog, OnEvents, OnLog, Read, Slice, Vault, Vaulted, handle,
 };
 use serde_json::Error;
 
@@ -55,6 +55,10 @@ impl<S: Slice, L: LogOfEvents> Log<S> for L {
         let catalog = catalog::<S>()?;
         let log = <L as LogOfEvents>::open(&table, catalog.clone());
         let meter = log.meter().clone();
+        let log: Box<dyn EventLog> = match table.vault {
+            None => Box::new(log),
+            Some(vault) => Box::new(Vaulted::new(log, vault)),
+        };
         Ok((OnEvents::new(log, catalog, kept), meter))
     }
 
@@ -81,7 +85,7 @@ impl<S: Slice, L: LogOfEvents> Log<S> for L {
     ) -> Result<DryRun, BoxError> {
         let catalog = catalog::<S>()?;
         let log = <L as LogOfEvents>::open(table, catalog.clone());
-        Ok(dry_run_of(&log, &catalog, command, envelope).await)
+        Ok(dry_run_of(&log, table.vault.clone(), &catalog, command, envelope).await)
     }
 
     async fn verify(table: &InTable) -> Result<Vec<String>, BoxError> {
@@ -104,6 +108,7 @@ impl<S: Slice, L: LogOfEvents> Log<S> for L {
 /// Runs the command on the current log.
 async fn dry_run_of<S: Slice, L: DryRunOn>(
     log: &L,
+    vault: Option<Arc<dyn Vault>>,
     catalog: &Catalog,
     command: &S,
     envelope: &Envelope,
@@ -111,7 +116,12 @@ async fn dry_run_of<S: Slice, L: DryRunOn>(
     let dry_run = DryRunLog::of(log);
     let before = log.meter().snapshot();
     let none = Decisions::new(0);
-    let handled = handle(&dry_run, catalog, &none, command, envelope).await;
+    let vaulted: Box<dyn EventLog> = match vault {
+        None => Box::new(&dry_run),
+        Some(vault) => Box::new(Vaulted::new(&dry_run, vault.dry())),
+    };
+    let handled = handle(&vaulted, catalog, &none, command, envelope).await;
+    drop(vaulted);
     let usage = log.meter().snapshot().since(&before);
     described(handled, dry_run.end(), usage, log.reads_strongly())
 }

@@ -1,9 +1,11 @@
 //! The place of a log.
 
 use std::error::Error;
+use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::Clock;
+use ringfence_core::Vault;
 
 /// The reason why a slice can't be on a log, or a table can't be checked.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -19,13 +21,15 @@ pub struct InTable {
     pub clock: Clock,
     /// The limits of a Tip in the document log, in place of the document's own limits.
     pub tips: Option<TipLimits>,
+    /// Seals and opens the personal data of the log's events. A context without personal data needs none.
+    pub vault: Option<Arc<dyn Vault>>,
 }
 
 impl InTable {
     /// The table of this name.
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>, clock: Clock) -> Self {
-        Self { client, name: name.into(), clock, tips: None }
+        Self { client, name: name.into(), clock, tips: None, vault: None }
     }
 }
 

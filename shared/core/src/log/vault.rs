@@ -44,6 +44,9 @@ pub trait Vault: Send + Sync {
     /// # Errors
     /// The key can't be had.
     fn blind<'a>(&'a self, tags: Vec<&'a mut Tag>) -> BoxFuture<'a, Result<(), VaultError>>;
+
+    /// The same vault for a dry run: keys that it makes stay in memory.
+    fn dry(self: Arc<Self>) -> Arc<dyn Vault>;
 }
 
 /// Replaces the values of the blind tags of a command of this shape.

@@ -1,7 +1,9 @@
 //! The answer and the log line of a command that is not settled.
 
 use crate::Problem;
-use ringfence_core::{BoundaryId, Conflict, HandleError, LogError, PlanError, StoreError};
+use ringfence_core::{
+    BoundaryId, Conflict, HandleError, LogError, PlanError, StoreError, VaultError,
+};
 
 /// The problem for the caller. `request_id` leads to the full cause in the log.
 pub(crate) fn problem(error: &HandleError, request_id: &str) -> Problem {
@@ -14,6 +16,7 @@ pub(crate) fn problem(error: &HandleError, request_id: &str) -> Problem {
         HandleError::Plan(_)
         | HandleError::Event(_)
         | HandleError::Slice(_)
+        | HandleError::Subject(_)
         | HandleError::Unread { .. }
         | HandleError::Leaves { .. } => Problem::internal(request_id),
         HandleError::Log(error) => of_log(error, request_id),
@@ -48,7 +51,9 @@ fn of_log(error: &LogError, request_id: &str) -> Problem {
         LogError::Unstorable { field, reason } => Problem::malformed(field, reason),
         LogError::UnknownType { .. } => Problem::unknown_type(),
         LogError::NewerVersion(_) => Problem::newer_version(),
-        LogError::Corrupt(_)
+        LogError::Vault(VaultError::Forgotten(_)) => Problem::subject_forgotten(),
+        LogError::Vault(_)
+        | LogError::Corrupt(_)
         | LogError::Downcast(_)
         | LogError::Undecodable { .. }
         | LogError::Nothing => Problem::internal(request_id),
