@@ -131,6 +131,7 @@ pub use decide::due::{Due, DueRow};
 pub use decide::handle::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
 pub use decide::on_log::{OnEvents, OnLog};
 pub use decide::once::events_are_record;
+pub use decide::record::record_of;
 pub use decide::slice::{
     Callers, Cause, Command, Context, LogOf, ReadsOf, Slice, TopicEvent, route_scopes,
 };

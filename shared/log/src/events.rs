@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ringfence_aws::{Clock, Meter, Usage};
+use ringfence_core::kit::MemoryVault;
 use ringfence_core::{
     Access, Catalog, Context, Counts, Current, Decisions, Envelope, EventLog, Extent, HandleError,
     Handled, MemoryLog, OnEvents, OnLog, Read, Slice, Vault, Vaulted, handle,
@@ -71,7 +72,8 @@ impl<S: Slice, L: LogOfEvents> Log<S> for L {
         _: Clock,
         kept: usize,
     ) -> Result<impl OnLog<S> + 'static, BoxError> {
-        Ok(OnEvents::new(memory, catalog::<S>()?, kept))
+        let log = Vaulted::new(memory, Arc::<MemoryVault>::default());
+        Ok(OnEvents::new(log, catalog::<S>()?, kept))
     }
 
     fn check_in_memory() {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 use ringfence_aws::ms_of_rfc3339;
-use ringfence_core::is_followed;
+use ringfence_core::{KEPT_OPEN_MS, is_followed};
 
 use crate::{Batch, StreamName};
 
@@ -23,6 +23,8 @@ pub(crate) struct Loaded<T> {
     pub(crate) state: T,
     /// `None` if nothing was ever written.
     pub(crate) tip: Option<Batch>,
+    /// When the state first had an opened personal value, by the same clock.
+    pub(crate) opened_ms: Option<u64>,
 }
 
 impl<T> Cache<T> {
@@ -38,9 +40,12 @@ impl<T> Cache<T> {
         Self(Some(Mutex::new(LruCache::new(streams))))
     }
 
-    pub(crate) fn get(&self, stream: &StreamName) -> Option<(Arc<Loaded<T>>, u64)> {
+    /// The state, unless it has personal values that were opened too long ago.
+    pub(crate) fn get(&self, stream: &StreamName, now_ms: u64) -> Option<(Arc<Loaded<T>>, u64)> {
         let mut cache = self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
-        cache.get(stream).map(|cached| (cached.state.clone(), cached.at_ms))
+        let Cached { state, at_ms } = cache.get(stream)?;
+        let is_old = state.opened_ms.is_some_and(|at| now_ms.saturating_sub(at) > KEPT_OPEN_MS);
+        (!is_old).then(|| (state.clone(), *at_ms))
     }
 
     pub(crate) fn put(&self, stream: &StreamName, state: &Arc<Loaded<T>>, at_ms: u64) {
@@ -102,14 +107,14 @@ mod tests {
             events: vec![],
             unfolds: vec![],
         };
-        Arc::new(Loaded { state: version, tip: Some(tip) })
+        Arc::new(Loaded { state: version, tip: Some(tip), opened_ms: None })
     }
 
     #[test]
     fn an_older_state_does_not_replace_a_newer_one() {
         let cache = Cache::of(NonZeroUsize::MIN);
         let stream = StreamName::new("A", "1").expect("a name");
-        let known = || cache.get(&stream).map(|(state, at_ms)| (state.state, at_ms));
+        let known = || cache.get(&stream, 0).map(|(state, at_ms)| (state.state, at_ms));
         for (version, at_ms, expected) in
             [(2, 1, (2, 1)), (1, 2, (2, 1)), (2, 3, (2, 3)), (3, 4, (3, 4))]
         {

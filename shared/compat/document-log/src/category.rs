@@ -10,6 +10,7 @@ use crate::cache::{Cache, Loaded};
 use crate::check::{check, declared};
 use crate::codec::{Payload, stored};
 use crate::once::Search;
+use crate::personal::is_open;
 use crate::{
     AccessStrategy, Batch, CategoryError, Document, DocumentError, DocumentLog, Documents, Store,
     StreamAppend, StreamAppended, StreamConflict, StreamName, StreamNameError, TimelineEvent,
@@ -17,7 +18,7 @@ use crate::{
 };
 use ringfence_core::{
     BOUNDARY_BYTES_MAX, Catalog, CommandRecord, Consistency, Context, Envelope, FilingError, Name,
-    NewEvent, Rejected, Slice, Tag,
+    NewEvent, Rejected, Slice, Tag, Vault,
 };
 
 /// The streams of one category, which are the documents of one context.
@@ -32,6 +33,8 @@ pub struct Category<D: Document, S> {
     pub(crate) key: Name,
     /// The number of the snapshots that are read.
     pub(crate) version: u32,
+    /// Seals and opens the personal data of events and states.
+    pub(crate) vault: Option<Arc<dyn Vault>>,
 }
 
 /// The way the first attempt gets the state. In every case, a write takes effect only if the stream still has this
@@ -156,13 +159,19 @@ impl<D: Document, S: Store> Category<D, S> {
         let (catalog, key) = declared::<C, D>()?;
         let version = access.own().map_or(1, |snapshot| snapshot.number(&catalog));
         let key = key.unwrap_or_default();
-        Ok(Self { log, access, cache, catalog, name: C::NAME, key, version })
+        Ok(Self { log, access, cache, catalog, name: C::NAME, key, version, vault: None })
     }
 
     /// The same category, with Tips that calve at these sizes.
     #[must_use]
     pub fn with_limits(self, limits: TipLimits) -> Self {
         Self { log: self.log.with_limits(limits), ..self }
+    }
+
+    /// The same category, with a vault for personal data.
+    #[must_use]
+    pub fn with_vault(self, vault: Option<Arc<dyn Vault>>) -> Self {
+        Self { vault, ..self }
     }
 
     /// The log of the streams.
@@ -344,7 +353,9 @@ impl<D: Document, S: Store> Category<D, S> {
             encoded.push(payload);
         }
         let written = self.access.written(encoded, &state, &self.catalog);
-        let (events, unfolds) = written.map_err(unencodable)?;
+        let (mut events, mut unfolds) = written.map_err(unencodable)?;
+        let opened_ms = loaded.opened_ms.or_else(|| is_open(&events).then_some(read_ms));
+        self.seal(&mut events, &mut unfolds).await?;
         let append = StreamAppend {
             stream,
             known: loaded.tip.as_ref(),
@@ -357,7 +368,7 @@ impl<D: Document, S: Store> Category<D, S> {
             StreamAppended::Conflict(found) => Synced::Conflict(found),
             StreamAppended::Written(tip) => {
                 let version = tip.version;
-                let loaded = Arc::new(Loaded { state, tip: Some(tip) });
+                let loaded = Arc::new(Loaded { state, tip: Some(tip), opened_ms });
                 self.cache.put(stream, &loaded, read_ms);
                 Synced::Written(version)
             }

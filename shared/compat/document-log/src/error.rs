@@ -2,7 +2,7 @@
 
 use ringfence_core::{
     Change, CurrentError, DowncastError, FilingError, HandleError, KeyReused, LimitExceeded,
-    LogError, NewerVersion, PlanError, StoreError,
+    LogError, NewerVersion, PlanError, StoreError, SubjectError, VaultError,
 };
 use serde::de::Error as _;
 
@@ -154,6 +154,12 @@ pub enum DocumentError {
         /// The stream.
         stream: StreamName,
     },
+    /// A personal value has no subject; nothing is written.
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
+    /// Personal values can't be sealed or opened; nothing is written.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
     /// A request failed for good or too often, or an item can't be decoded.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -179,6 +185,8 @@ impl From<DocumentError> for HandleError {
             DocumentError::Name(_) => return PlanError::Nothing.into(),
             DocumentError::Filing(error) => return PlanError::Boundary(error).into(),
             DocumentError::Limit(limit) => LogError::Limit(limit),
+            DocumentError::Subject(error) => return error.into(),
+            DocumentError::Vault(error) => error.into(),
             DocumentError::KeyReused(error) => LogError::KeyReused(error),
             DocumentError::Downcast(error) => LogError::Downcast(error),
             DocumentError::Nothing { .. } => LogError::Nothing,

@@ -1,7 +1,9 @@
 //! Cases on the document log in memory: [`ringfence_core::kit`].
 
+use std::sync::Arc;
+
 use ringfence_aws::Clock;
-use ringfence_core::kit::{Case, check_each, fail};
+use ringfence_core::kit::{Case, MemoryVault, check_each, fail};
 use ringfence_core::{Context, Slice};
 
 use crate::{Cache, Category, Document, DocumentLog, Documents, MemoryStore, TipLimits};
@@ -27,7 +29,8 @@ where
     let on = || {
         let log = DocumentLog::new(MemoryStore::default(), clock.clone());
         let category = Category::of::<S>(log, Cache::none());
-        category.unwrap_or_else(|error| fail(S::NAME, error)).with_limits(limits)
+        let vault = Some(Arc::<MemoryVault>::default() as _);
+        category.unwrap_or_else(|error| fail(S::NAME, error)).with_limits(limits).with_vault(vault)
     };
     case.check(&on(), &|now_ms| clock.set(now_ms)).await;
     // A category without events can't recognise a repeat.

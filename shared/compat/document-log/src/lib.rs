@@ -39,6 +39,7 @@ mod named;
 mod news;
 mod on_log;
 mod once;
+mod personal;
 mod prune;
 mod read;
 mod slice;

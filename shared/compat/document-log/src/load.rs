@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_aws::ms_of_rfc3339;
+use ringfence_core::personal::{Form, has};
 use ringfence_core::{Consistency, Envelope, Metadata, NewerVersion, Reads, SequencedEvent};
 use serde_json::Value;
 
@@ -24,11 +25,14 @@ impl<D: Document, S: Store> Category<D, S> {
         load: Load,
         envelope: &Envelope,
     ) -> Result<(Arc<Loaded<D>>, bool), DocumentError> {
-        let cached = self.cache.get(stream);
+        let cached = self.cache.get(stream, self.log.clock.machine_ms());
         let age = |at_ms: u64| self.log.clock.machine_ms().saturating_sub(at_ms);
         let state = match (load, &cached) {
             (Load::Empty, _) => {
-                return Ok((Arc::new(Loaded { state: D::default(), tip: None }), false));
+                return Ok((
+                    Arc::new(Loaded { state: D::default(), tip: None, opened_ms: None }),
+                    false,
+                ));
             }
             (Load::Cached, Some((cached, _))) => return Ok((cached.clone(), false)),
             (Load::Stale(most), Some((cached, at_ms)))
@@ -122,7 +126,7 @@ impl<D: Document, S: Store> Category<D, S> {
         // The newest snapshot of other versions of the events, and the number of events after it.
         let (mut origin, mut other) = (false, None);
         let Some(tip) = tip else {
-            return Ok(Arc::new(Loaded { state: D::default(), tip: None }));
+            return Ok(Arc::new(Loaded { state: D::default(), tip: None, opened_ms: None }));
         };
         // An unfold of another type belongs to another version of the program.
         let newest = tip.unfolds.iter().rfind(|unfold| {
@@ -176,7 +180,12 @@ impl<D: Document, S: Store> Category<D, S> {
             newest_first.push(snapshot);
             origin = true;
         }
-        let begin = known.filter(|_| !origin).map(|known| known.state.clone());
+        self.open(&mut newest_first).await?;
+        let known = known.filter(|_| !origin);
+        let is_open = newest_first.iter().any(|event| has(&event.data, Form::Marked));
+        let opened_ms = known.and_then(|known| known.opened_ms);
+        let opened_ms = opened_ms.or_else(|| is_open.then(|| self.log.clock.machine_ms()));
+        let begin = known.map(|known| known.state.clone());
         let mut oldest_first = newest_first.into_iter().rev();
         let state = oldest_first.try_fold(begin.unwrap_or_default(), |state, event| {
             let (index, event_type) = (event.slot, event.event_type.clone());
@@ -188,7 +197,7 @@ impl<D: Document, S: Store> Category<D, S> {
                 }
             })
         })?;
-        Ok(Arc::new(Loaded { state, tip: Some(tip) }))
+        Ok(Arc::new(Loaded { state, tip: Some(tip), opened_ms }))
     }
 
     /// Whether a state begins with this event, unfold or snapshot, even if there are events before it. A snapshot of

@@ -3,10 +3,14 @@
 use std::any::type_name;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use futures::TryStreamExt;
 use ringfence_aws::{Clock, Meter};
-use ringfence_core::{Context, Current, Envelope, Name, OnLog, Reads, SequencedEvent, Slice};
+use ringfence_core::kit::MemoryVault;
+use ringfence_core::{
+    Context, Current, Envelope, Name, OnLog, Reads, SequencedEvent, Slice, Vault,
+};
 use ringfence_log::{
     BoundaryShape, BoxError, Dependence, DryRun, InTable, KeptState, Log, ReadBoundary, Source,
     Sourced, TipLimits,
@@ -35,6 +39,7 @@ fn category<S, D, T: Store>(
     store: T,
     clock: Clock,
     tips: Option<TipLimits>,
+    vault: Option<Arc<dyn Vault>>,
     kept: usize,
 ) -> Result<Category<D, T>, CategoryError>
 where
@@ -42,7 +47,7 @@ where
     D: Document,
 {
     let cache = NonZeroUsize::new(kept).map_or_else(Cache::none, Cache::of);
-    let category = Category::of::<S>(DocumentLog::new(store, clock), cache)?;
+    let category = Category::of::<S>(DocumentLog::new(store, clock), cache)?.with_vault(vault);
     Ok(match tips {
         None => category,
         Some(tips) => category.with_limits(tips),
@@ -59,7 +64,7 @@ where
     fn open(table: InTable, kept: usize) -> Result<(impl OnLog<S> + 'static, Meter), BoxError> {
         let store = store(&table);
         let meter = store.meter().clone();
-        Ok((category::<S, D, _>(store, table.clock, table.tips, kept)?, meter))
+        Ok((category::<S, D, _>(store, table.clock, table.tips, table.vault, kept)?, meter))
     }
 
     fn memory() -> Result<Self::Memory, BoxError> {
@@ -71,7 +76,7 @@ where
         clock: Clock,
         kept: usize,
     ) -> Result<impl OnLog<S> + 'static, BoxError> {
-        Ok(category::<S, D, _>(memory, clock, None, kept)?)
+        Ok(category::<S, D, _>(memory, clock, None, Some(Arc::<MemoryVault>::default()), kept)?)
     }
 
     fn check_in_memory() {
@@ -86,7 +91,8 @@ where
         let store = store(table);
         let meter = store.meter().clone();
         let (store, clock) = (DocumentDryRun::of(store), table.clock.clone());
-        let category = category::<S, D, _>(store, clock, table.tips, 0)?;
+        let vault = table.vault.clone().map(|vault| vault.dry());
+        let category = category::<S, D, _>(store, clock, table.tips, vault, 0)?;
         let handled = handle(&category, command, envelope).await.map_err(Into::into);
         let end = category.log().store().dry_run();
         let stream = category.id(&command.tags());

@@ -2,7 +2,7 @@
 
 use ringfence_core::{
     CommandContext, CommandRecord, Context, Envelope, EventRef, Handled, Outcome, Reads, Rejected,
-    SequencedEvent, Slice, decide,
+    SequencedEvent, Slice, decide, record_of,
 };
 use serde::de::Error as _;
 
@@ -60,8 +60,15 @@ pub(crate) async fn settle<C: Slice<State: Document>, S: Store>(
     envelope: &Envelope,
 ) -> Result<Settled<Rejected>, DocumentError> {
     let id = category.id(&command.tags());
-    let key = envelope.idempotency_key.as_deref();
-    let record = key.map(|key| CommandRecord::new(C::NAME, key, command));
+    let record = match envelope.idempotency_key.as_deref() {
+        Some(key) => Some(
+            record_of(C::NAME, key, command, async |subject, text| {
+                category.fingerprint(subject, text).await
+            })
+            .await?,
+        ),
+        None => None,
+    };
     let decide = |loaded: &Loaded<C::State>| decision(category, command, loaded, envelope);
     category.settle(&id, load, &envelope.written_by(C::NAME), record.as_ref(), decide).await
 }

@@ -59,7 +59,12 @@ pub async fn handle<S: Slice>(
     blind(log, command.shape(), &mut tags).await?;
     let (query, plan) = plan(declared, command.shape(), tags, catalog)?;
     let record = match envelope.idempotency_key.as_deref() {
-        Some(key) => Some(record_of(log, S::NAME, key, command).await?),
+        Some(key) => {
+            let fingerprint = async |subject: &str, text: &str| {
+                log.fingerprint(subject, text).await.map_err(HandleError::from)
+            };
+            Some(record_of(S::NAME, key, command, fingerprint).await?)
+        }
         None => None,
     };
     let (marks, item) = match record.is_some() && decisions.events_are_record(catalog) {
