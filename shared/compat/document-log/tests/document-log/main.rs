@@ -15,6 +15,7 @@ mod equinox;
 mod faults;
 mod loads;
 mod original;
+mod personal;
 mod pruning;
 mod random;
 mod requests;
