@@ -17,7 +17,7 @@ mod wording;
 
 use crate::{Issuers, Problem};
 use ringfence_aws::Clock;
-use ringfence_core::{Envelope, Slice};
+use ringfence_core::{Envelope, Slice, route_scopes};
 
 pub use hosted::{Hosted, QueuedCommand};
 pub use serve::{run, variables};
@@ -35,7 +35,8 @@ pub fn read<S: Slice>(
     issuers: &Issuers,
     clock: &Clock,
 ) -> Result<Vec<(S, Envelope)>, Problem> {
-    Ok(match Invocation::parse(&Payload::of(payload), issuers)? {
+    let given = Payload::of(payload).read(issuers, const { route_scopes::<S>() })?;
+    Ok(match Invocation::of(given)? {
         Invocation::Command(command, surroundings) => {
             vec![(*command?, surroundings.envelope(S::NAME, clock))]
         }

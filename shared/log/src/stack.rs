@@ -1,10 +1,11 @@
 //! The logs of a stack.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::{Clock, Meter};
-use ringfence_core::{Catalog, Context, LogKind, LogOf, OnLog, Slice};
+use ringfence_core::{Catalog, Context, LogKind, LogOf, OnLog, Slice, Vault};
 
 use crate::{BoxError, InTable, Log, OpenSource, Source, Sourced, Sources};
 
@@ -17,6 +18,8 @@ pub struct StackLogs {
     pub clock: Clock,
     /// The names of their tables.
     pub tables: BTreeMap<LogKind, String>,
+    /// Seals and opens personal data. A stack without them needs none.
+    pub vault: Option<Arc<dyn Vault>>,
 }
 
 impl StackLogs {
@@ -24,7 +27,8 @@ impl StackLogs {
     #[must_use]
     pub fn table(&self, log: LogKind) -> Option<InTable> {
         let name = self.tables.get(&log)?;
-        Some(InTable::new(self.client.clone(), name, self.clock.clone()))
+        let table = InTable::new(self.client.clone(), name, self.clock.clone());
+        Some(InTable { vault: self.vault.clone(), ..table })
     }
 
     /// A slice on its log, as [`Log::open`].

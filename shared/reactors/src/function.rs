@@ -56,7 +56,7 @@ impl<R: Reactor> Service for ReactorFunction<R> {
         ringfence_aws::open(&client, &clock).await;
         let handler = Outside::new(R::open(config).await?)?;
         let table = ReactorTable::new(client.clone(), table, clock.clone());
-        let logs = StackLogs { client: client.clone(), clock, tables: logs };
+        let logs = StackLogs { client: client.clone(), clock, tables: logs, vault: None };
         // It reads no event of another log.
         let sources = [SOURCE, <<R::Context as Context>::Log as Sourced>::SOURCE].into();
         let index = Index::new(client, index, logs.bodies(&sources));

@@ -50,7 +50,7 @@ impl Service for ReactInOrder {
         let (client, clock) = (ringfence_aws::client_from_env()?, Clock::system());
         ringfence_aws::open(&client, &clock).await;
         let table = ReactorTable::new(client.clone(), &views, clock.clone());
-        let logs = StackLogs { client: client.clone(), clock, tables: logs };
+        let logs = StackLogs { client: client.clone(), clock, tables: logs, vault: None };
         let index = Index::new(client, &index, logs.bodies(&ordered.sources));
         Ok(Self(lanes(&ordered, &logs, &index, &table)?))
     }

@@ -73,7 +73,12 @@ impl Service for ProjectViews {
         let bus = bus.transpose()?;
         let bus_opens = OptionFuture::from(bus.as_deref().map(Topic::open));
         join(ringfence_aws::open(&client, &clock), bus_opens).await;
-        let logs = StackLogs { client: client.clone(), clock: clock.clone(), tables: names.logs };
+        let logs = StackLogs {
+            client: client.clone(),
+            clock: clock.clone(),
+            tables: names.logs,
+            vault: None,
+        };
         let index = Index::new(client.clone(), names.index, logs.bodies(&sources));
         let mut projector = Projector::new(client, index, names.views, catalogs, clock.clone());
         if let Some(bus) = bus {

@@ -83,7 +83,8 @@ impl Service for ExportProjects {
         let clock = Clock::system();
         ringfence::aws::open(&client, &clock).await;
         let bucket = Bucket::open(bucket).await?;
-        let logs = StackLogs { client: client.clone(), clock: clock.clone(), tables: log };
+        let logs =
+            StackLogs { client: client.clone(), clock: clock.clone(), tables: log, vault: None };
         let index = Index::new(client, index, logs.bodies(&[SOURCE].into()));
         Ok(Self { index, bucket, clock })
     }

@@ -305,7 +305,7 @@ impl Subjects {
     ///
     /// # Errors
     /// A value has no subject, or the payload has a value that only a vault makes.
-    pub(crate) fn name(&self, payload: &mut Value) -> Result<(), SubjectError> {
+    pub fn name(&self, payload: &mut Value) -> Result<(), SubjectError> {
         let Value::Object(fields) = payload else { return Ok(()) };
         let subject = |fields: &Map<String, Value>, name: &str| {
             let of = self.of_fields.iter().find(|(field, _)| *field == name);

@@ -57,7 +57,7 @@ impl Service for IndexEvents {
         let clock = Clock::system();
         let client = ringfence_aws::client_from_env()?;
         ringfence_aws::open(&client, &clock).await;
-        let logs = StackLogs { client: client.clone(), clock, tables: logs };
+        let logs = StackLogs { client: client.clone(), clock, tables: logs, vault: None };
         let indexer = Indexer::new(logs.sources(&sources, &catalog), client, index)
             .epoch_entries(epoch_entries);
         Ok(Self { sources, indexer, dead_letters })

@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeMap,
     marker::PhantomData,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -13,13 +16,13 @@ use lambda_runtime::{Context as Lambda, Diagnostic};
 use ringfence_aws::{Clock, Meter, Usage};
 use ringfence_core::{
     Envelope, HandleError, Handled, LogError, Metadata, OnLog, Outcome, Slice, StoreError,
-    TopicEvent, Traceparent,
+    TopicEvent, Traceparent, Vault, route_scopes,
 };
 use serde_json::{Value, json};
 
 use crate::slice::{
     answer,
-    invocation::{Invocation, Payload, Surroundings},
+    invocation::{Given, Invocation, Payload, Surroundings},
     telemetry::Line,
     unsettled,
 };
@@ -37,6 +40,8 @@ pub(crate) struct Function<S, L> {
     meter: Meter,
     issuers: Issuers,
     per_slice: bool,
+    /// Opens the personal data of events that come from the bus, and of commands that come from a queue.
+    vault: Option<Arc<dyn Vault>>,
     cold: AtomicBool,
 }
 
@@ -60,7 +65,8 @@ pub(crate) struct Invoked {
 impl<S: Slice, L: OnLog<S>> Function<S, L> {
     pub(crate) fn new(on: L, clock: Clock, meter: Meter) -> Self {
         let (issuers, cold) = (Issuers::default(), AtomicBool::new(true));
-        Self { on, slice: PhantomData, clock, meter, issuers, per_slice: false, cold }
+        let (slice, vault) = (PhantomData, None);
+        Self { on, slice, clock, meter, issuers, per_slice: false, vault, cold }
     }
 
     /// The same function in a process that has run others before.
@@ -71,6 +77,16 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
     /// The same function. Its lines have metrics of the slice if `per_slice` is true.
     pub(crate) fn with_metrics(self, per_slice: bool) -> Self {
         Self { per_slice, ..self }
+    }
+
+    /// The same function with a vault.
+    pub(crate) fn with_vault(self, vault: Option<Arc<dyn Vault>>) -> Self {
+        Self { vault, ..self }
+    }
+
+    /// The vault.
+    pub(crate) fn vault(&self) -> Option<&dyn Vault> {
+        self.vault.as_deref()
     }
 
     /// The same function with the aliases of these issuers.
@@ -95,7 +111,7 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
             _ if payload.fails_on_problem() => Caller::Fails,
             _ => Caller::Direct,
         };
-        let answer = match Invocation::<S>::parse(&payload, &self.issuers) {
+        let answer = match self.read(&payload, &lambda.request_id).await {
             Ok(Invocation::Event(event, commands)) if !commands.is_empty() => {
                 return self.react(&event, commands, lambda, line).await;
             }
@@ -122,6 +138,16 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         };
         self.end(&mut line, &before);
         Invoked { answer, lines: vec![line] }
+    }
+
+    /// Parses a payload. The personal data of an event are opened for its reaction.
+    async fn read(&self, payload: &Payload<'_>, id: &str) -> Result<Invocation<S>, Problem> {
+        let mut given = payload.read(&self.issuers, const { route_scopes::<S>() })?;
+        if let (Given::Event(event), Some(vault)) = (&mut given, self.vault()) {
+            let opened = vault.open(vec![&mut event.detail.data]).await;
+            opened.map_err(|error| unsettled::of_vault(error, id))?;
+        }
+        Invocation::of(given)
     }
 
     /// A line that begins now. By default it is for an event without commands.

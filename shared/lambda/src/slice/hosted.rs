@@ -5,18 +5,20 @@ use std::cell::RefCell;
 use crate::{ApiGatewayV2httpRequest, Issuers, Problem};
 use futures::future::LocalBoxFuture;
 use lambda_runtime::{Context as Lambda, Diagnostic};
+use ringfence_core::personal::{Form, has};
 use ringfence_core::{
-    BoundaryId, Context, LogKind, LogName, LogOf, OnLog, Principal, SequencedEvent, Slice,
-    TopicEvent, route_scopes,
+    BoundaryId, Context, HandleError, LogError, LogKind, LogName, LogOf, OnLog, Principal,
+    SequencedEvent, Slice, TopicEvent, VaultError, record_of, route_scopes,
 };
 use ringfence_log::{BoxError, Log, StackLogs};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::slice::function::{ANSWER_MS, AnyFunction, Function, Invoked};
-use crate::slice::invocation::{Surroundings, of_request};
+use crate::slice::invocation::{Surroundings, of_caller, of_request};
 use crate::slice::json::typed;
 use crate::slice::telemetry::Line;
+use crate::slice::unsettled;
 
 /// Each instance keeps this many warm decisions.
 const KEPT: usize = 10;
@@ -53,6 +55,9 @@ pub struct QueuedCommand {
     scopes: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     effective_at: Option<String>,
+    /// The hash of a command with personal data, whose sealed form differs each time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 impl Hosted {
@@ -65,7 +70,8 @@ impl Hosted {
     ) -> Result<Self, BoxError> {
         let open = |logs: &StackLogs| -> Result<_, BoxError> {
             let (on, meter) = logs.open::<S>(KEPT)?;
-            Ok(Function::<S, _>::new(on, logs.clock.clone(), meter))
+            let function = Function::<S, _>::new(on, logs.clock.clone(), meter);
+            Ok(function.with_vault(logs.vault.clone()))
         };
         let idle = RefCell::new(vec![(String::new(), Box::new(open(logs)?) as _)]);
         let logs = logs.clone();
@@ -104,16 +110,15 @@ impl Hosted {
     ///
     /// # Errors
     /// The caller's answer, if the request is refused.
-    pub fn take(
+    pub async fn take(
         &self,
         request: ApiGatewayV2httpRequest,
         issuers: &Issuers,
+        request_id: &str,
     ) -> Result<QueuedCommand, Problem> {
         // It teaches an instance nothing, so an idle one keeps its name.
-        if let Some((_, idle)) = self.idle.borrow().first() {
-            return idle.take(request, issuers);
-        }
-        self.instance("").get().take(request, issuers)
+        let name = self.idle.borrow().first().map(|(name, _)| name.clone()).unwrap_or_default();
+        self.instance(&name).get().take(request, issuers, request_id).await
     }
 
     /// Carries out a command before a time in milliseconds since 1970 by the machine's clock. Returns the answer of the
@@ -159,11 +164,12 @@ impl Drop for Instance<'_> {
 
 /// A function of any slice, for queued commands.
 trait AnyHosted: AnyFunction {
-    fn take(
-        &self,
+    fn take<'a>(
+        &'a self,
         request: ApiGatewayV2httpRequest,
-        issuers: &Issuers,
-    ) -> Result<QueuedCommand, Problem>;
+        issuers: &'a Issuers,
+        request_id: &'a str,
+    ) -> LocalBoxFuture<'a, Result<QueuedCommand, Problem>>;
 
     fn run<'a>(
         &'a self,
@@ -173,15 +179,21 @@ trait AnyHosted: AnyFunction {
 }
 
 impl<S: Slice, L: OnLog<S>> AnyHosted for Function<S, L> {
-    fn take(
-        &self,
+    fn take<'a>(
+        &'a self,
         request: ApiGatewayV2httpRequest,
-        issuers: &Issuers,
-    ) -> Result<QueuedCommand, Problem> {
-        let scopes = const { route_scopes::<S>() };
-        let (command, surroundings) = of_request(request, issuers, scopes)?;
-        let command = typed::<S>("", command?)?;
-        Ok(queued(&command, surroundings, || self.clock().uuid().to_string()))
+        issuers: &'a Issuers,
+        request_id: &'a str,
+    ) -> LocalBoxFuture<'a, Result<QueuedCommand, Problem>> {
+        Box::pin(async move {
+            let scopes = const { route_scopes::<S>() };
+            let (command, surroundings) = of_request(request, issuers, scopes)?;
+            let command = of_caller::<S>(command?)?;
+            let mut queued = queued(&*command, surroundings, || self.clock().uuid().to_string());
+            let sealed = self.seal(&*command, &mut queued).await;
+            sealed.map_err(|error| unsettled::problem(&error, request_id))?;
+            Ok(queued)
+        })
     }
 
     fn run<'a>(
@@ -189,8 +201,37 @@ impl<S: Slice, L: OnLog<S>> AnyHosted for Function<S, L> {
         queued: &'a QueuedCommand,
         lambda: &'a Lambda,
     ) -> LocalBoxFuture<'a, (Result<Value, Problem>, Line)> {
-        let command = typed::<S>("command", queued.command.clone());
-        Box::pin(self.carry_out(command, surroundings(queued), lambda))
+        Box::pin(async move {
+            let mut command = queued.command.clone();
+            let opened = match self.vault() {
+                None => Ok(()),
+                Some(vault) => vault.open(vec![&mut command]).await,
+            };
+            let command = match opened {
+                Ok(()) => typed::<S>("command", command),
+                Err(error) => Err(unsettled::of_vault(error, &lambda.request_id)),
+            };
+            self.carry_out(command, surroundings(queued), lambda).await
+        })
+    }
+}
+
+impl<S: Slice, L: OnLog<S>> Function<S, L> {
+    /// Seals the personal data of a queued command, and keeps its hash.
+    async fn seal(&self, command: &S, queued: &mut QueuedCommand) -> Result<(), HandleError> {
+        if !has(&queued.command, Form::Marked) {
+            return Ok(());
+        }
+        let missing = || VaultError::Missing(format!("a command of {}", S::NAME));
+        let vault = self.vault().ok_or_else(missing).map_err(LogError::from)?;
+        let fingerprint = async |subject: &str, text: &str| {
+            Ok::<_, HandleError>(vault.fingerprint(subject, text).await.map_err(LogError::from)?)
+        };
+        let record = record_of(S::NAME, &queued.command_id, command, fingerprint).await?;
+        queued.sha256 = Some(record.sha256);
+        command.subjects().name(&mut queued.command)?;
+        vault.seal(vec![&mut queued.command]).await.map_err(LogError::from)?;
+        Ok(())
     }
 }
 
@@ -213,6 +254,7 @@ fn queued<S: Slice>(
         scopes: principal.iter().flat_map(|principal| principal.scopes.clone()).collect(),
         principal: principal.map(|principal| principal.to_string()),
         effective_at,
+        sha256: None,
     }
 }
 
@@ -244,6 +286,9 @@ fn group<S: Slice>(command: &S) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use futures::executor::block_on;
+    use futures::future::ready;
+
     use super::*;
 
     struct Fake;
@@ -255,8 +300,13 @@ mod tests {
     }
 
     impl AnyHosted for Fake {
-        fn take(&self, _: ApiGatewayV2httpRequest, _: &Issuers) -> Result<QueuedCommand, Problem> {
-            Err(Problem::newer_version())
+        fn take<'a>(
+            &'a self,
+            _: ApiGatewayV2httpRequest,
+            _: &'a Issuers,
+            _: &'a str,
+        ) -> LocalBoxFuture<'a, Result<QueuedCommand, Problem>> {
+            Box::pin(ready(Err(Problem::newer_version())))
         }
 
         fn run<'a>(
@@ -273,8 +323,11 @@ mod tests {
         let fake = |name: &str| (name.to_owned(), Box::new(Fake) as Box<dyn AnyHosted>);
         let idle = RefCell::new(["a", "b"].map(fake).into());
         let hosted = Hosted { open: Box::new(|| Ok(Box::new(Fake))), idle };
-        assert!(hosted.take(ApiGatewayV2httpRequest::default(), &Issuers::default()).is_err());
-        let names: Vec<_> = hosted.idle.take().into_iter().map(|(name, _)| name).collect();
+        let issuers = Issuers::default();
+        let taken = hosted.take(ApiGatewayV2httpRequest::default(), &issuers, "r");
+        assert!(block_on(taken).is_err());
+        let mut names: Vec<_> = hosted.idle.take().into_iter().map(|(name, _)| name).collect();
+        names.sort();
         assert_eq!(names, ["a", "b"]);
     }
 }

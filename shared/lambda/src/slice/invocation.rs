@@ -9,9 +9,10 @@ use crate::{ApiGatewayV2httpRequest, Issuers, Problem, Sender, principal, reques
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use aws_lambda_events::http::HeaderMap;
 use ringfence_aws::{Clock, LEVELS_MAX, TIME_WANTED, ms_of_rfc3339};
+use ringfence_core::personal::{FORGOTTEN, MARKED, SEALED};
 use ringfence_core::{
     Cause, CommandContext, CurrentError, Envelope, Metadata, Principal, PrincipalKind, Slice,
-    TopicEvent, Traceparent, canonical_json, reaction_key, route_scopes,
+    TopicEvent, Traceparent, canonical_json, reaction_key,
 };
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -84,7 +85,11 @@ impl Payload<'_> {
 
     /// Parses the parts that do not depend on the slice. It is a separate function so that it is compiled once, and not
     /// for each slice.
-    fn read(&self, issuers: &Issuers, scopes: Option<&[&str]>) -> Result<Given, Problem> {
+    pub(crate) fn read(
+        &self,
+        issuers: &Issuers,
+        scopes: Option<&[&str]>,
+    ) -> Result<Given, Problem> {
         match self.sender {
             Sender::Http => {
                 let json = serde_json::from_str(self.text);
@@ -99,7 +104,7 @@ impl Payload<'_> {
 }
 
 /// A payload for any slice.
-enum Given {
+pub(crate) enum Given {
     /// The JSON of a command, or the problem with it, and the data that was sent along with it.
     Command(Result<Value, Problem>, Box<Surroundings>),
     /// An event, whose source is its context.
@@ -158,10 +163,14 @@ fn event_of(text: &str) -> Result<Given, Problem> {
 }
 
 impl<S: Slice> Invocation<S> {
-    pub(crate) fn parse(payload: &Payload<'_>, issuers: &Issuers) -> Result<Self, Problem> {
-        match payload.read(issuers, const { route_scopes::<S>() })? {
+    /// What the payload means for the slice.
+    ///
+    /// # Errors
+    /// The slice does not react to the event, or can't.
+    pub(crate) fn of(given: Given) -> Result<Self, Problem> {
+        match given {
             Given::Command(command, surroundings) => {
-                Ok(Self::Command(command.and_then(|command| typed("", command)), surroundings))
+                Ok(Self::Command(command.and_then(|command| of_caller(command)), surroundings))
             }
             Given::Event(event) => Self::event(Box::new(event.detail), &event.source),
         }
@@ -186,6 +195,29 @@ impl<S: Slice> Invocation<S> {
             S::react(&current).map_err(|error| Problem::malformed("detail.data", error))?;
         let commands = keyed(&event, commands)?;
         Ok(Self::Event(event, commands))
+    }
+}
+
+/// A command in the JSON of a caller. The forms of personal data are not for callers: a sealed value could be another
+/// person's.
+///
+/// # Errors
+/// It is not a command of the type.
+pub(crate) fn of_caller<S: Slice>(command: Value) -> Result<Box<S>, Problem> {
+    if let Some(key) = [MARKED, SEALED, FORGOTTEN].into_iter().find(|key| has_key(&command, key)) {
+        let why = format_args!("is a key of personal data in a store; send the plain value");
+        return Err(Problem::malformed(key, why));
+    }
+    typed("", command)
+}
+
+fn has_key(json: &Value, key: &str) -> bool {
+    match json {
+        Value::Array(values) => values.iter().any(|value| has_key(value, key)),
+        Value::Object(fields) => {
+            fields.contains_key(key) || fields.values().any(|value| has_key(value, key))
+        }
+        _ => false,
     }
 }
 

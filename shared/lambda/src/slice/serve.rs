@@ -55,7 +55,7 @@ async fn open<S: Slice<Context: Context<Log: Log<S>>>>()
         Variables::from_env(config::<S, LogOf<S>>)?;
     let clock = Clock::system();
     let client = ringfence_aws::client_from_env()?;
-    let logs = StackLogs { client, clock: clock.clone(), tables };
+    let logs = StackLogs { client, clock: clock.clone(), tables, vault: None };
     let (on, meter) = logs.open(entries)?;
     ringfence_aws::open(&logs.client, &logs.clock).await;
     Ok(Function::new(on, clock, meter).with_issuers(issuers).with_metrics(per_slice))

@@ -60,6 +60,11 @@ fn of_log(error: &LogError, request_id: &str) -> Problem {
     }
 }
 
+/// The problem of personal data that can't be sealed or opened before a decision.
+pub(crate) fn of_vault(error: VaultError, request_id: &str) -> Problem {
+    of_log(&error.into(), request_id)
+}
+
 #[cfg(test)]
 mod tests {
     use crate::chain;

@@ -36,7 +36,7 @@ impl Service for FireDeadlines {
 
     async fn open(deadlines: Deadlines, (tables, views): Self::Config) -> Result<Self, Error> {
         let client = ringfence_aws::client_from_env()?;
-        let logs = StackLogs { client, clock: Clock::system(), tables };
+        let logs = StackLogs { client, clock: Clock::system(), tables, vault: None };
         let fire = Self { deadlines, logs, views };
         // Fails at the start if a table can't be opened.
         fire.sweep()?;

@@ -193,7 +193,8 @@ fn lost(now_ms: u64) -> String {
 
 /// The hash of a command, to which its id belongs.
 fn sha256(queued: &QueuedCommand) -> String {
-    let QueuedCommand { slice, command, principal, .. } = queued;
+    let QueuedCommand { slice, command, principal, sha256, .. } = queued;
+    let command = sha256.as_ref().map_or_else(|| command.clone(), |sha256| json!(sha256));
     hex(&canonical_json(&json!([slice, command, principal])))
 }
 

@@ -65,7 +65,7 @@ impl Asked<'_> {
         let name = format!("{}/{}", part(&request, "context"), part(&request, "slice"));
         let slice = self.slices.iter().find(|slice| slice.name == name);
         let slice = slice.ok_or_else(Problem::slice_not_found)?;
-        let queued = slice.hosted.take(request, self.issuers)?;
+        let queued = slice.hosted.take(request, self.issuers, self.request_id).await?;
         let bytes = body(&queued).len();
         if bytes > COMMAND_BYTES_MAX {
             let detail = format!(

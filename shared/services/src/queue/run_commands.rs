@@ -65,7 +65,7 @@ impl Service for RunCommands {
         let queue = Box::new(SqsCommandQueue::new(sqs, commands, dead_letters));
         let clock = Clock::system();
         ringfence_aws::open(&client, &clock).await;
-        let logs = StackLogs { client, clock, tables };
+        let logs = StackLogs { client, clock, tables, vault: None };
         Self::on(&slices, &logs, &views, queue, issuers)
     }
 

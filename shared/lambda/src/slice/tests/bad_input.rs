@@ -1,6 +1,6 @@
 //! The answers to input that is not a command.
 
-use ringfence_core::Slice;
+use ringfence_core::{Slice, route_scopes};
 use serde_json::json;
 
 use super::customers::TransferPoints;
@@ -11,7 +11,8 @@ use crate::slice::invocation::{Invocation, Payload};
 use crate::{Issuers, Problem};
 
 fn parsed<S: Slice>(payload: &str) -> Option<Problem> {
-    match Invocation::<S>::parse(&Payload::of(payload), &Issuers::default()) {
+    let given = Payload::of(payload).read(&Issuers::default(), route_scopes::<S>());
+    match given.and_then(Invocation::<S>::of) {
         Ok(Invocation::Command(Err(problem), _)) | Err(problem) => Some(problem),
         Ok(_) => None,
     }
