@@ -163,7 +163,7 @@ impl Drop for Instance<'_> {
 }
 
 /// A function of any slice, for queued commands.
-trait AnyHosted: AnyFunction {
+pub(crate) trait AnyHosted: AnyFunction {
     fn take<'a>(
         &'a self,
         request: ApiGatewayV2httpRequest,

@@ -7,6 +7,7 @@ mod customers;
 mod deadline;
 mod documents;
 mod identity;
+mod personal;
 mod reactions;
 mod shop;
 mod spans;
