@@ -1,7 +1,7 @@
 //! Errors of projectors and readers of views.
 
 use ringfence_aws::GaveUp;
-use ringfence_core::NewerVersion;
+use ringfence_core::{NewerVersion, StoreError, VaultError};
 use ringfence_feed::FeedError;
 
 use crate::generation::Generation;
@@ -81,6 +81,9 @@ pub enum ViewError {
         #[source]
         source: GaveUp,
     },
+    /// The personal data of a row can't be opened.
+    #[error("personal data can't be opened")]
+    Vault(#[from] VaultError),
     /// The index or a checkpoint can't be read or written.
     #[error("the feed failed")]
     Feed(#[source] FeedError),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence_core::{Current, Due, DueRow, Principal, Reads, SequencedEvent};
+use ringfence_core::{Current, Due, DueRow, Principal, Reads, SequencedEvent, personal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -106,6 +106,7 @@ pub struct Definition {
     touch: Touch,
     evolve: Evolve,
     sees: Sees,
+    is_personal: fn() -> bool,
 }
 
 impl Generation {
@@ -140,6 +141,7 @@ impl Definition {
                 let row: Option<V::Row> = V::evolve(row, id, &V::Reads::decode(event)?);
                 row.map(serde_json::to_value).transpose()
             },
+            is_personal: personal::is_in::<V::Row>,
             sees: |principal, id, row| {
                 V::VISIBLE.is_none_or(|is_visible| {
                     // The rule can't judge a parked row or one of an older shape, so callers don't see it.
@@ -168,8 +170,15 @@ impl Definition {
                 let row = DueRow::fold::<D>(row, id, event)?;
                 row.map(serde_json::to_value).transpose()
             },
+            is_personal: || false,
             sees: |_, _, _| false,
         }
+    }
+
+    /// Whether its rows can have personal data, which query-views opens.
+    #[must_use]
+    pub fn is_personal(&self) -> bool {
+        (self.is_personal)()
     }
 
     /// Whether the principal sees this row of the view, or one that is parked and so has no content.

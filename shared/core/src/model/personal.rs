@@ -288,6 +288,22 @@ fn collect<'v>(value: &'v mut Value, of: Form, found: &mut Vec<&'v mut Value>) {
     }
 }
 
+/// Replaces each marked value by its plain JSON, and each forgotten one by null: the form in an answer.
+pub fn show(answer: &mut Value) {
+    for value in values(answer, Form::Marked) {
+        *value = value[MARKED].take();
+    }
+    for value in values(answer, Form::Forgotten) {
+        *value = Value::Null;
+    }
+}
+
+/// Whether JSON of this type can have personal values, by its declared shape.
+#[must_use]
+pub fn is_in<T: JsonSchema>() -> bool {
+    schemars::schema_for!(T).as_value().to_string().contains(KEYWORD)
+}
+
 /// The fields that name the subjects of an event or a command. Names are those of the JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subjects {
