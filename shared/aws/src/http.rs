@@ -3,6 +3,7 @@
 //! The SDK of a service adds many seconds to a first build. For one or two operations, this is enough.
 
 mod endpoint;
+mod service;
 mod signer;
 
 use std::error::Error;
@@ -18,6 +19,7 @@ use hyper_util::client::legacy::Error as Legacy;
 use tokio::time::{sleep, timeout_at};
 
 pub use endpoint::{EndpointError, endpoint};
+pub use service::AwsService;
 pub use signer::{SignError, Signer};
 
 /// A client. With a signer, each request is signed. It does not follow redirects.

@@ -19,14 +19,17 @@ use crate::{Item, attribute_bytes, write_units};
 /// DynamoDB may take this long to create a table with its indexes.
 const MADE_WITHIN: Duration = Duration::from_secs(300);
 
+/// The kinds of the keys, in their order.
+const KINDS: [KeyType; 2] = [KeyType::Hash, KeyType::Range];
+
 /// A key attribute: its name, and `S` for a string or `N` for a number.
 pub type Key = (String, ScalarAttributeType);
 
 /// The keys, the indexes and the stream of a table. Each log has the layout of its table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableLayout {
-    /// The partition key and the sort key.
-    pub keys: [Key; 2],
+    /// The partition key, and the sort key if there is one.
+    pub keys: Vec<Key>,
     /// The global secondary indexes.
     pub indexes: Vec<IndexLayout>,
     /// The content of the table's stream; `None` if nothing reads a stream of it.
@@ -61,11 +64,9 @@ impl TableLayout {
     #[must_use]
     pub fn properties(&self) -> Value {
         let typed = |(name, kind): (&str, &ScalarAttributeType)| json!({ "AttributeName": name, "AttributeType": kind.as_str() });
-        let schema = |[hash, range]: &[Key; 2]| {
-            json!([
-                { "AttributeName": hash.0, "KeyType": "HASH" },
-                { "AttributeName": range.0, "KeyType": "RANGE" },
-            ])
+        let schema = |keys: &[Key]| -> Value {
+            let key = |(key, kind): (&Key, KeyType)| json!({ "AttributeName": key.0, "KeyType": kind.as_str() });
+            keys.iter().zip(KINDS).map(key).collect()
         };
         let index = |index: &IndexLayout| {
             let projection = match index.attributes[..] {
@@ -154,7 +155,7 @@ impl IndexLayout {
     /// The units to write a new item into the index; `None` if the item lacks one of the index's keys, and so is not in
     /// the index. `keys` are the keys of the table.
     #[must_use]
-    pub fn write_units(&self, keys: &[Key; 2], item: &Item) -> Option<f64> {
+    pub fn write_units(&self, keys: &[Key], item: &Item) -> Option<f64> {
         let is_in = |(name, _): &Key| item.contains_key(name);
         let names = keys.iter().chain(&self.keys).map(|(name, _)| name.as_str());
         let names: BTreeSet<&str> = names.chain(self.attributes.iter().copied()).collect();
@@ -180,12 +181,12 @@ impl IndexLayout {
     }
 }
 
-fn schema([hash, range]: &[Key; 2]) -> Vec<KeySchemaElement> {
-    let element = |(name, _): &Key, kind| {
+fn schema(keys: &[Key]) -> Vec<KeySchemaElement> {
+    let element = |((name, _), kind): (&Key, KeyType)| {
         let element = KeySchemaElement::builder().attribute_name(name).key_type(kind);
         element.build().expect("name and kind are set")
     };
-    vec![element(hash, KeyType::Hash), element(range, KeyType::Range)]
+    keys.iter().zip(KINDS).map(element).collect()
 }
 
 fn failed(operation: &'static str, source: impl Into<Box<dyn Error + Send + Sync>>) -> StoreError {

@@ -17,7 +17,7 @@ pub fn table_layout(catalog: &Catalog) -> TableLayout {
         attributes: vec![EVENT, DATA, TAGS],
     };
     TableLayout {
-        keys: [text_key(ID), number_key(POSITION)],
+        keys: vec![text_key(ID), number_key(POSITION)],
         indexes: catalog.indexes().into_iter().map(index).collect(),
         stream: Some(StreamViewType::NewImage),
         expires_at: Some(EXPIRES_AT),

@@ -5,7 +5,6 @@
 //! that a receiver recognizes a repeat. `docs/effects.md` is the page about them.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
-mod aws;
 mod cause;
 mod key;
 mod mail;

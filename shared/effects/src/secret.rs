@@ -7,12 +7,12 @@
 use std::error::Error;
 use std::time::Duration;
 
-use ringfence_aws::{Clock, Trust};
+use ringfence_aws::http::AwsService;
+use ringfence_aws::{Clock, Trust, sdk_config};
 use ringfence_lambda::bounded;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use crate::aws::{Aws, code};
 
 /// A secret is read again after this time, so a new one needs no deployment.
 const READ_AGAIN: Duration = Duration::from_secs(300);
@@ -22,7 +22,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(2);
 
 /// A parameter of the Parameter Store.
 pub(crate) struct Secret {
-    store: Aws,
+    store: AwsService,
     name: String,
     clock: Clock,
     /// The last answer, and the time until which it is not asked for again, in milliseconds since 1970.
@@ -42,11 +42,11 @@ impl Secret {
         trust: &Trust,
         name: String,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
-        let store = Aws::open(trust, ["ssm", "ssm", "SSM"]).await?;
+        let store = AwsService::of(&sdk_config()?, trust, ["ssm", "ssm", "SSM"]).await?;
         Ok(Self::of(store, name, Clock::system()))
     }
 
-    pub(crate) fn of(store: Aws, name: String, clock: Clock) -> Self {
+    pub(crate) fn of(store: AwsService, name: String, clock: Clock) -> Self {
         Self { store, name, clock, known: Mutex::default() }
     }
 
@@ -81,7 +81,7 @@ impl Secret {
         let reply = self.store.post("/", &headers, &body).await;
         let reply = reply.map_err(|error| failed(error.to_string()))?;
         if reply.status != 200 {
-            return Err(failed(format!("{} {}", reply.status, bounded(&code(&reply), 100))));
+            return Err(failed(format!("{} {}", reply.status, bounded(&reply.code(), 100))));
         }
         let body: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
         let value = body["Parameter"]["Value"].as_str().filter(|value| !value.is_empty());

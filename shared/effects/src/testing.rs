@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use aws_types::SdkConfig;
 use mailin::{Action, AuthMechanism, Handler, Response, SessionBuilder, response};
+use ringfence_aws::http::AwsService;
 use ringfence_aws::{Clock, Trust, sdk_config_of};
 use ringfence_core::{BoundaryId, SequencedEvent};
 use ringfence_reactors::Delivery;
@@ -15,7 +16,6 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWrite
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::aws::Aws;
 use crate::secret::Secret;
 
 /// The name of each delivery that the tests make.
@@ -51,9 +51,9 @@ pub(crate) fn sdk_config(address: SocketAddr) -> SdkConfig {
 }
 
 /// A service of AWS at this address.
-pub(crate) async fn aws(address: SocketAddr, names: [&'static str; 3]) -> Aws {
+pub(crate) async fn aws(address: SocketAddr, names: [&'static str; 3]) -> AwsService {
     let trust = Trust::of_amazon();
-    Aws::of(&sdk_config(address), &trust, names).await.expect("a service")
+    AwsService::of(&sdk_config(address), &trust, names).await.expect("a service")
 }
 
 /// A parameter of the Parameter Store at this address.

@@ -9,7 +9,7 @@ use crate::item::{I, P};
 #[must_use]
 pub fn table_layout() -> TableLayout {
     TableLayout {
-        keys: [text_key(P), number_key(I)],
+        keys: vec![text_key(P), number_key(I)],
         indexes: Vec::new(),
         stream: Some(StreamViewType::KeysOnly),
         expires_at: None,

@@ -16,7 +16,7 @@ pub fn table_layout() -> TableLayout {
         attributes: Vec::new(),
     };
     TableLayout {
-        keys: [text_key(VIEW), text_key(ID)],
+        keys: vec![text_key(VIEW), text_key(ID)],
         indexes: vec![due],
         stream: None,
         expires_at: Some(EXPIRES_AT),

@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn a_stream_of_a_table_that_only_notifies_may_show_anything() {
         let layout = TableLayout {
-            keys: [text_key("p"), number_key("i")],
+            keys: vec![text_key("p"), number_key("i")],
             indexes: Vec::new(),
             stream: Some(aws_sdk_dynamodb::types::StreamViewType::KeysOnly),
             expires_at: None,

@@ -112,9 +112,10 @@ impl Hcl {
         self.set(name, &json!(value).to_string());
     }
 
-    fn keys(&mut self, [hash, range]: &[Key; 2]) {
-        self.text("hash_key", &hash.0);
-        self.text("range_key", &range.0);
+    fn keys(&mut self, keys: &[Key]) {
+        for ((key, _), name) in keys.iter().zip(["hash_key", "range_key"]) {
+            self.text(name, key);
+        }
     }
 
     fn index(&mut self, index: &IndexLayout) {

@@ -23,7 +23,7 @@ pub fn table_layout() -> TableLayout {
         attributes: Vec::new(),
     };
     TableLayout {
-        keys: [text_key(AGGREGATE_ID), number_key(VERSION)],
+        keys: vec![text_key(AGGREGATE_ID), number_key(VERSION)],
         indexes: vec![initial_events],
         stream: Some(StreamViewType::NewImage),
         expires_at: None,

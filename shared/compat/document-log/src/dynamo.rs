@@ -26,7 +26,7 @@ const FOUND: ReturnValuesOnConditionCheckFailure = ReturnValuesOnConditionCheckF
 #[must_use]
 pub fn table_layout() -> TableLayout {
     TableLayout {
-        keys: [text_key(P), number_key(I)],
+        keys: vec![text_key(P), number_key(I)],
         indexes: Vec::new(),
         stream: Some(StreamViewType::NewImage),
         expires_at: None,

@@ -4,25 +4,25 @@ use std::error::Error;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use lettre::message::Message;
-use ringfence_aws::Trust;
+use ringfence_aws::http::AwsService;
+use ringfence_aws::{Trust, sdk_config};
 use ringfence_reactors::Failed;
 use serde_json::{Value, json};
 
-use crate::aws::{Aws, code};
 use crate::cause::without_addresses;
 
 /// Refusals of the mail itself. All others are about the account, its limits or its permissions, which can be changed.
 const FOR_GOOD: [&str; 2] = ["MessageRejected", "BadRequestException"];
 
-pub(super) struct Ses(Aws);
+pub(super) struct Ses(AwsService);
 
 impl Ses {
     pub(super) async fn open(trust: &Trust) -> Result<Self, Box<dyn Error + Send + Sync>> {
-        Aws::open(trust, ["ses", "email", "SESv2"]).await.map(Self)
+        AwsService::of(&sdk_config()?, trust, ["ses", "email", "SESv2"]).await.map(Self)
     }
 
     #[cfg(test)]
-    pub(super) fn of(service: Aws) -> Self {
+    pub(super) fn of(service: AwsService) -> Self {
         Self(service)
     }
 
@@ -43,7 +43,7 @@ impl Ses {
         if reply.status == 200 {
             return Ok(());
         }
-        let code = code(&reply);
+        let code = reply.code();
         let body: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
         let said = body["message"].as_str().or(body["Message"].as_str()).unwrap_or_default();
         let cause = without_addresses(&format!("SES: {} {code}: {said}", reply.status));

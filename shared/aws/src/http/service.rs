@@ -4,8 +4,9 @@ use std::error::Error;
 use std::time::Duration;
 
 use aws_types::SdkConfig;
-use ringfence_aws::http::{Http, HttpError, Reply, Signer, endpoint};
-use ringfence_aws::{Trust, sdk_config};
+
+use super::{Http, HttpError, Reply, Signer, endpoint};
+use crate::Trust;
 
 /// The time for a request and its whole answer.
 const ANSWER_TIME: Duration = Duration::from_secs(4);
@@ -13,21 +14,17 @@ const ANSWER_TIME: Duration = Duration::from_secs(4);
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// A service. Its requests are signed.
-pub(crate) struct Aws {
+pub struct AwsService {
     http: Http,
     url: String,
 }
 
-impl Aws {
+impl AwsService {
     /// A service: requests are signed for `name`, its host begins with `host`, its variables end in `id`.
-    pub(crate) async fn open(
-        trust: &Trust,
-        [name, host, id]: [&'static str; 3],
-    ) -> Result<Self, Box<dyn Error + Send + Sync>> {
-        Self::of(&sdk_config()?, trust, [name, host, id]).await
-    }
-
-    pub(crate) async fn of(
+    ///
+    /// # Errors
+    /// The configuration lacks a Region, credentials, or an endpoint that is not known here.
+    pub async fn of(
         config: &SdkConfig,
         trust: &Trust,
         [name, host, id]: [&'static str; 3],
@@ -37,7 +34,11 @@ impl Aws {
         Ok(Self { http, url: endpoint(config, host, id)? })
     }
 
-    pub(crate) async fn post(
+    /// Sends a request to a path that begins with a slash, and reads its whole answer.
+    ///
+    /// # Errors
+    /// There is no whole answer in four seconds. The request may have taken effect.
+    pub async fn post(
         &self,
         path: &str,
         headers: &[(&str, &str)],
@@ -48,12 +49,15 @@ impl Aws {
     }
 }
 
-/// The code of an error, as both of JSON's protocols say it: `MessageRejected`.
-pub(crate) fn code(reply: &Reply) -> String {
-    let named = |body: &serde_json::Value| body["__type"].as_str().map(str::to_owned);
-    let of_body = || serde_json::from_slice(&reply.body).ok().and_then(|body| named(&body));
-    let code = reply.header("x-amzn-errortype").map(str::to_owned).or_else(of_body);
-    let code = code.unwrap_or_default();
-    let code = code.split(':').next().unwrap_or_default();
-    code.rsplit('#').next().unwrap_or_default().to_owned()
+impl Reply {
+    /// The code of an error, as both of JSON's protocols say it: `MessageRejected`.
+    #[must_use]
+    pub fn code(&self) -> String {
+        let named = |body: &serde_json::Value| body["__type"].as_str().map(str::to_owned);
+        let of_body = || serde_json::from_slice(&self.body).ok().and_then(|body| named(&body));
+        let code = self.header("x-amzn-errortype").map(str::to_owned).or_else(of_body);
+        let code = code.unwrap_or_default();
+        let code = code.split(':').next().unwrap_or_default();
+        code.rsplit('#').next().unwrap_or_default().to_owned()
+    }
 }
