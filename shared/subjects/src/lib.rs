@@ -1,0 +1,29 @@
+//! The keys of personal data.
+//!
+//! A **subject** is a person whose data events hold. Each subject has a key of its own, and every personal value is
+//! sealed with the key of its subject before it is stored. To forget the subject is to replace its key by a fence: then
+//! nobody can read the values, wherever copies of them are, and no writer makes a new key.
+//!
+//! - The table of keys holds each subject's key, wrapped by a **branch key**. KMS wraps the branch keys, or a file on one
+//!   machine does. So a warm function reads no key and calls no KMS.
+//! - A **blind key** makes tags of personal values: equal values have equal tags, and nobody can read a value from its
+//!   tag.
+#![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
+
+mod cache;
+mod crypto;
+mod item;
+mod layout;
+mod record;
+mod stack_keys;
+mod table;
+mod vault;
+mod wrap;
+
+pub use layout::table_layout;
+pub use record::Fence;
+pub use table::{ForgetError, KeyTable, WHY_BYTES_MAX};
+pub use vault::KeyVault;
+pub use wrap::file::FileError;
+pub use wrap::kms::{Kms, KmsError};
+pub use wrap::Wrap;

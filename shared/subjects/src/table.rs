@@ -1,0 +1,183 @@
+//! The requests to the table of keys.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_sdk_dynamodb::Client;
+use ringfence_aws::{ATTEMPTS_MAX, Clock, Failure, GaveUp, Item, Meter, Retry, Table};
+use ringfence_core::{StoreError};
+
+use crate::item::{WrongItem, key, put, stack_item, stack_key_of, subject_item, subject_key, subject_of};
+use crate::record::{Fence, Record};
+
+/// The most bytes of the reason for which a subject is forgotten.
+pub const WHY_BYTES_MAX: usize = 1_024;
+
+const READING: &str = "reading the table of keys";
+const WRITING: &str = "writing the table of keys";
+
+/// The table of keys.
+#[derive(Clone, Debug)]
+pub struct KeyTable {
+    table: Table,
+    clock: Clock,
+}
+
+/// A subject can't be forgotten, or made known again.
+#[derive(Debug, thiserror::Error)]
+pub enum ForgetError {
+    /// The reason is missing or too long.
+    #[error("`why` has {0} bytes; give a reason of 1 to {WHY_BYTES_MAX} bytes, without personal data")]
+    Why(usize),
+    /// There is no fence above which a key could be made.
+    #[error("the subject {0} is not forgotten, so there is nothing to allow; leave out `again`")]
+    NotForgotten(String),
+    /// The table can't be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl KeyTable {
+    /// The table of this name. The client's own retries must be off.
+    #[must_use]
+    pub fn new(client: Client, name: impl Into<String>, clock: Clock) -> Self {
+        Self { table: Table::new(client, name, &clock), clock }
+    }
+
+    /// The cost of the requests so far.
+    #[must_use]
+    pub fn meter(&self) -> &Meter {
+        self.table.meter()
+    }
+
+    /// Replaces the keys of a subject by a fence. `at_ms` is the time of the event `SubjectForgotten`, which is in the
+    /// log already. So a second call changes nothing, and a restored table gets the fence again. It needs no key.
+    ///
+    /// # Errors
+    /// The reason has the wrong length, or the table can't be written.
+    pub async fn forget(&self, subject: &str, at_ms: u64, why: &str) -> Result<Fence, ForgetError> {
+        if !(1..=WHY_BYTES_MAX).contains(&why.len()) {
+            return Err(ForgetError::Why(why.len()));
+        }
+        let forget = |found: Option<&Record>| Record::forgotten(found, at_ms, why);
+        let record = self.change(subject, forget).await?;
+        Ok(record.and_then(|record| record.fence).expect("a forgotten subject has a fence"))
+    }
+
+    /// Lets a writer make a new key for a forgotten subject. Its old values stay forgotten.
+    ///
+    /// # Errors
+    /// The subject is not forgotten, or the table can't be written.
+    pub async fn allow_again(&self, subject: &str) -> Result<(), ForgetError> {
+        match self.change(subject, Record::again).await? {
+            Some(Record { fence: Some(_), .. }) => Ok(()),
+            _ => Err(ForgetError::NotForgotten(subject.to_owned())),
+        }
+    }
+
+    /// Of the subjects and times of events `SubjectForgotten`, those whose fence the table lacks, as after a restore.
+    ///
+    /// # Errors
+    /// The table can't be read.
+    pub async fn unfenced(
+        &self,
+        forgotten: &BTreeMap<String, u64>,
+    ) -> Result<Vec<String>, StoreError> {
+        let subjects = forgotten.keys().map(String::as_str).collect();
+        let found = self.records(&subjects, true).await?;
+        let lacks = |(subject, at_ms): &(&String, &u64)| {
+            let fence = found.get(*subject).and_then(|record| record.fence.as_ref());
+            fence.is_none_or(|fence| fence.forgotten_at_ms < **at_ms)
+        };
+        Ok(forgotten.iter().filter(lacks).map(|(subject, _)| subject.clone()).collect())
+    }
+
+    /// What the table knows about some subjects. Of new ones there is nothing.
+    pub(crate) async fn records(
+        &self,
+        subjects: &BTreeSet<&str>,
+        strong: bool,
+    ) -> Result<BTreeMap<String, Record>, StoreError> {
+        let keys = subjects.iter().map(|subject| subject_key(subject)).collect();
+        let items = self.table.get_all(Retry::default(), keys, strong).await;
+        let items = items.map_err(|error| error.during(READING))?;
+        items.iter().map(|item| subject_of(item).map_err(wrong)).collect()
+    }
+
+    /// Writes a subject that was read as `found`. Returns what is in the table then, which another writer may have put.
+    pub(crate) async fn put(
+        &self,
+        subject: &str,
+        found: Option<&Record>,
+        record: Record,
+    ) -> Result<Option<Record>, StoreError> {
+        let read = found.map(|found| subject_item(subject, found));
+        match self.write(subject_item(subject, &record), read.as_ref()).await? {
+            Written::Ours => Ok(Some(record)),
+            Written::Other(item) => {
+                let other = item.map(|item| subject_of(&item).map_err(wrong)).transpose()?;
+                Ok(other.map(|(_, record)| record))
+            }
+        }
+    }
+
+    async fn change(
+        &self,
+        subject: &str,
+        change: impl Fn(Option<&Record>) -> Option<Record>,
+    ) -> Result<Option<Record>, StoreError> {
+        let mut found = self.records(&BTreeSet::from([subject]), true).await?.remove(subject);
+        for _ in 0..ATTEMPTS_MAX {
+            let Some(changed) = change(found.as_ref()) else { return Ok(found) };
+            let there = self.put(subject, found.as_ref(), changed.clone()).await?;
+            if there.as_ref() == Some(&changed) {
+                return Ok(there);
+            }
+            found = there;
+        }
+        Err(StoreError::Contention { attempts: ATTEMPTS_MAX, over: None })
+    }
+
+    /// The key of the stack with this name, wrapped.
+    pub(crate) async fn stack_key(
+        &self,
+        name: &str,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let item = Retry::default().run(|| self.table.get(key(name), true)).await;
+        let item = item.map_err(|error| error.during(READING))?;
+        item.map(|item| stack_key_of(&item).map_err(wrong)).transpose()
+    }
+
+    /// Adds a key of the stack. Returns the one that is in the table then.
+    pub(crate) async fn put_stack_key(
+        &self,
+        name: &str,
+        wrapped: Vec<u8>,
+    ) -> Result<Vec<u8>, StoreError> {
+        match self.write(stack_item(name, &wrapped, self.clock.now_ms()), None).await? {
+            Written::Ours => Ok(wrapped),
+            Written::Other(item) => {
+                Ok(stack_key_of(&item.unwrap_or_default()).map_err(wrong)?)
+            }
+        }
+    }
+
+    /// A refusal after a lost answer can be about our own item, which the failure has.
+    async fn write(&self, item: Item, read: Option<&Item>) -> Result<Written, StoreError> {
+        let put = put(self.table.name(), item, read);
+        match Retry::default().run(|| self.table.put(put.clone())).await {
+            Ok(()) => Ok(Written::Ours),
+            Err(GaveUp { failure: Failure::Condition(other), .. }) => Ok(Written::Other(other)),
+            Err(error) => Err(error.writing(WRITING)),
+        }
+    }
+}
+
+enum Written {
+    Ours,
+    /// What is in its place.
+    Other(Option<Item>),
+}
+
+fn wrong(error: WrongItem) -> StoreError {
+    StoreError::Failed { operation: READING, source: error.into() }
+}
