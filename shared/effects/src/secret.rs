@@ -13,7 +13,6 @@ use ringfence_lambda::bounded;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-
 /// A secret is read again after this time, so a new one needs no deployment.
 const READ_AGAIN: Duration = Duration::from_secs(300);
 /// After a failure the store is asked again after this time, which is shorter than each pause of a lane. Until then all

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use ring::digest;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::digest;
 use ring::hkdf::{HKDF_SHA256, Prk};
 use ring::hmac::{self, HMAC_SHA256};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -84,7 +84,11 @@ impl SecretKey {
     }
 
     /// Opens a text that was sealed for this place.
-    pub(crate) fn open(&self, place: &[impl AsRef<str>], sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, Broken> {
+    pub(crate) fn open(
+        &self,
+        place: &[impl AsRef<str>],
+        sealed: &[u8],
+    ) -> Result<Zeroizing<Vec<u8>>, Broken> {
         let (version, rest) = sealed.split_first().ok_or(Broken::Short)?;
         if *version != VERSION {
             return Err(Broken::Version);
@@ -114,8 +118,7 @@ impl SecretKey {
     }
 
     fn sealing(&self) -> LessSafeKey {
-        let key = self.prk().expand(&[SEAL], &AES_256_GCM).expect(SHORT);
-        LessSafeKey::new(UnboundKey::from(key))
+        LessSafeKey::new(UnboundKey::from(self.prk().expand(&[SEAL], &AES_256_GCM).expect(SHORT)))
     }
 
     /// The key is random, so it needs no extraction.
@@ -185,7 +188,10 @@ mod tests {
         assert_eq!(blind, "rdi2gp674a335nd7ynsi44g3tb");
         assert_ne!(key(8).blind("email", "ada@example.com"), blind);
         assert_eq!(format!("{:?}", key(7)), "SecretKey(…)");
-        assert_eq!(key(7).mark("{}"), "1675d7656e42e4ed17cc7ec039dab467ba1cf0f31907b5fbdba4ceacf50403f6");
+        assert_eq!(
+            key(7).mark("{}"),
+            "1675d7656e42e4ed17cc7ec039dab467ba1cf0f31907b5fbdba4ceacf50403f6"
+        );
         assert_eq!(key(1).open(&[""], &[9; 40]), Err(Broken::Version));
     }
 }

@@ -24,12 +24,13 @@ const WHY: &str = "why";
 const FINGERPRINTS: &str = "fingerprints";
 const AGAIN: &str = "again";
 /// All attributes of a subject but its key attribute.
-const OF_SUBJECT: [&str; 8] =
-    [K, KEYS, MADE_AT, FORGOTTEN_AT, THROUGH, WHY, FINGERPRINTS, AGAIN];
+const OF_SUBJECT: [&str; 8] = [K, KEYS, MADE_AT, FORGOTTEN_AT, THROUGH, WHY, FINGERPRINTS, AGAIN];
 
 /// An item that does not have its form.
 #[derive(Debug, thiserror::Error)]
-#[error("the item {p}: the attribute `{attribute}` is missing or wrong; restore it from a backup of the table")]
+#[error(
+    "the item {p}: the attribute `{attribute}` is missing or wrong; restore it from a backup of the table"
+)]
 pub(crate) struct WrongItem {
     p: String,
     attribute: &'static str,
@@ -165,6 +166,9 @@ fn blob(bytes: &[u8]) -> AttributeValue {
     AttributeValue::B(Blob::new(bytes))
 }
 
-fn parsed<N: std::str::FromStr>(item: &HashMap<String, AttributeValue>, name: &'static str) -> Result<N, &'static str> {
+fn parsed<N: std::str::FromStr>(
+    item: &HashMap<String, AttributeValue>,
+    name: &'static str,
+) -> Result<N, &'static str> {
     item.get(name).and_then(|value| value.as_n().ok()?.parse().ok()).ok_or(name)
 }

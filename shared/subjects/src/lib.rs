@@ -24,6 +24,6 @@ pub use layout::table_layout;
 pub use record::Fence;
 pub use table::{ForgetError, KeyTable, WHY_BYTES_MAX};
 pub use vault::KeyVault;
+pub use wrap::Wrap;
 pub use wrap::file::FileError;
 pub use wrap::kms::{Kms, KmsError};
-pub use wrap::Wrap;

@@ -23,7 +23,7 @@ const BLIND_NUMBER: u32 = 1;
 pub(crate) struct StackKeys {
     stack: String,
     table: KeyTable,
-    wrap: Wrap,
+    pub(crate) wrap: Arc<Wrap>,
     clock: Clock,
     /// By their names. Under `branch` is the newest one.
     kept: Cache<Numbered>,
@@ -32,7 +32,7 @@ pub(crate) struct StackKeys {
 type Numbered = (u32, SecretKey);
 
 impl StackKeys {
-    pub(crate) fn new(stack: String, table: KeyTable, wrap: Wrap, clock: Clock) -> Self {
+    pub(crate) fn new(stack: String, table: KeyTable, wrap: Arc<Wrap>, clock: Clock) -> Self {
         let kept = Cache::new(KEYS_MAX, KEPT_MS, clock.clone());
         Self { stack, table, wrap, clock, kept }
     }

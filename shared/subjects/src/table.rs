@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::{ATTEMPTS_MAX, Clock, Failure, GaveUp, Item, Meter, Retry, Table};
-use ringfence_core::{StoreError};
+use ringfence_core::StoreError;
 
-use crate::item::{WrongItem, key, put, stack_item, stack_key_of, subject_item, subject_key, subject_of};
+use crate::item::{
+    WrongItem, key, put, stack_item, stack_key_of, subject_item, subject_key, subject_of,
+};
 use crate::record::{Fence, Record};
 
 /// The most bytes of the reason for which a subject is forgotten.
@@ -20,13 +22,16 @@ const WRITING: &str = "writing the table of keys";
 pub struct KeyTable {
     table: Table,
     clock: Clock,
+    is_dry: bool,
 }
 
 /// A subject can't be forgotten, or made known again.
 #[derive(Debug, thiserror::Error)]
 pub enum ForgetError {
     /// The reason is missing or too long.
-    #[error("`why` has {0} bytes; give a reason of 1 to {WHY_BYTES_MAX} bytes, without personal data")]
+    #[error(
+        "`why` has {0} bytes; give a reason of 1 to {WHY_BYTES_MAX} bytes, without personal data"
+    )]
     Why(usize),
     /// There is no fence above which a key could be made.
     #[error("the subject {0} is not forgotten, so there is nothing to allow; leave out `again`")]
@@ -40,13 +45,18 @@ impl KeyTable {
     /// The table of this name. The client's own retries must be off.
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>, clock: Clock) -> Self {
-        Self { table: Table::new(client, name, &clock), clock }
+        Self { table: Table::new(client, name, &clock), clock, is_dry: false }
     }
 
     /// The cost of the requests so far.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         self.table.meter()
+    }
+
+    /// The same table for a dry run: nothing is written.
+    pub(crate) fn dry(&self) -> Self {
+        Self { is_dry: true, ..self.clone() }
     }
 
     /// Replaces the keys of a subject by a fence. `at_ms` is the time of the event `SubjectForgotten`, which is in the
@@ -138,10 +148,7 @@ impl KeyTable {
     }
 
     /// The key of the stack with this name, wrapped.
-    pub(crate) async fn stack_key(
-        &self,
-        name: &str,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(crate) async fn stack_key(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let item = Retry::default().run(|| self.table.get(key(name), true)).await;
         let item = item.map_err(|error| error.during(READING))?;
         item.map(|item| stack_key_of(&item).map_err(wrong)).transpose()
@@ -155,14 +162,15 @@ impl KeyTable {
     ) -> Result<Vec<u8>, StoreError> {
         match self.write(stack_item(name, &wrapped, self.clock.now_ms()), None).await? {
             Written::Ours => Ok(wrapped),
-            Written::Other(item) => {
-                Ok(stack_key_of(&item.unwrap_or_default()).map_err(wrong)?)
-            }
+            Written::Other(item) => Ok(stack_key_of(&item.unwrap_or_default()).map_err(wrong)?),
         }
     }
 
     /// A refusal after a lost answer can be about our own item, which the failure has.
     async fn write(&self, item: Item, read: Option<&Item>) -> Result<Written, StoreError> {
+        if self.is_dry {
+            return Ok(Written::Ours);
+        }
         let put = put(self.table.name(), item, read);
         match Retry::default().run(|| self.table.put(put.clone())).await {
             Ok(()) => Ok(Written::Ours),

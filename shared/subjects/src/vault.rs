@@ -44,7 +44,10 @@ impl KeyVault {
     /// The vault of the stack of this name.
     #[must_use]
     pub fn new(stack: impl Into<String>, table: KeyTable, wrap: Wrap, clock: Clock) -> Self {
-        let stack = stack.into();
+        Self::of(stack.into(), table, Arc::new(wrap), clock)
+    }
+
+    fn of(stack: String, table: KeyTable, wrap: Arc<Wrap>, clock: Clock) -> Self {
         let subjects = Cache::new(SUBJECTS_MAX, KEPT_OPEN_MS, clock.clone());
         let stack_keys = StackKeys::new(stack.clone(), table.clone(), wrap, clock.clone());
         Self { stack, table, clock, subjects, stack_keys }
@@ -182,7 +185,8 @@ impl KeyVault {
             payloads.into_iter().flat_map(|payload| values(payload, Form::Sealed)).collect();
         let named = sealed.iter().map(|value| Ok((of(value)?, number(value)?)));
         let named: BTreeSet<(&str, u32)> = named.collect::<Result<_, VaultError>>()?;
-        let mut found = self.find(named.iter().map(|(subject, _)| *subject).collect(), false).await?;
+        let mut found =
+            self.find(named.iter().map(|(subject, _)| *subject).collect(), false).await?;
         // What is kept, or was read without consistency, may be older than the value.
         let is_missing = |(subject, number): &&(&str, u32)| {
             Record::opening(found.get(*subject).map(|known| &known.record), *number)
@@ -203,13 +207,16 @@ impl KeyVault {
         *value = match Record::opening(known.map(|known| &known.record), number) {
             Opening::Forgotten => json!({ FORGOTTEN: true, OF: subject }),
             Opening::Missing => {
-                return Err(damaged("its key is not in the table of keys, which an older copy has replaced"));
+                return Err(damaged(
+                    "its key is not in the table of keys, which an older copy has replaced",
+                ));
             }
             Opening::Known => {
                 let key = known.and_then(|known| known.keys.get(&number));
                 let key = key.ok_or_else(|| damaged("its key is missing"))?;
                 let text = value[SEALED].as_str().map(|text| URL_SAFE_NO_PAD.decode(text));
-                let text = text.and_then(Result::ok).ok_or_else(|| damaged("it is not base64url"))?;
+                let text =
+                    text.and_then(Result::ok).ok_or_else(|| damaged("it is not base64url"))?;
                 let plain = key.open(&self.place(&subject, number, None), &text);
                 let plain = plain.map_err(|broken| damaged(broken.why()))?;
                 let plain: Value =
@@ -237,10 +244,8 @@ fn of(value: &Value) -> Result<&str, VaultError> {
 /// The number of the key of a sealed value.
 fn number(value: &Value) -> Result<u32, VaultError> {
     let number = value[K].as_u64().and_then(|number| number.try_into().ok());
-    let damaged = |subject: &str| VaultError::Damaged {
-        subject: subject.to_owned(),
-        why: "it names no key",
-    };
+    let damaged =
+        |subject: &str| VaultError::Damaged { subject: subject.to_owned(), why: "it names no key" };
     number.ok_or_else(|| damaged(subject(value).unwrap_or_default()))
 }
 
@@ -269,5 +274,10 @@ impl Vault for KeyVault {
             }
             Ok(())
         })
+    }
+
+    fn dry(self: Arc<Self>) -> Arc<dyn Vault> {
+        let (stack, wrap) = (self.stack.clone(), self.stack_keys.wrap.clone());
+        Arc::new(Self::of(stack, self.table.dry(), wrap, self.clock.clone()))
     }
 }

@@ -63,9 +63,14 @@ impl Kms {
         Ok(Self { service, key_id: key_id.into() })
     }
 
-    pub(super) async fn encrypt(&self, context: Value, plain: &[u8]) -> Result<Vec<u8>, StoreError> {
+    pub(super) async fn encrypt(
+        &self,
+        context: Value,
+        plain: &[u8],
+    ) -> Result<Vec<u8>, StoreError> {
         let plain = Zeroizing::new(STANDARD.encode(plain));
-        let body = json!({ "KeyId": self.key_id, "Plaintext": *plain, "EncryptionContext": context });
+        let body =
+            json!({ "KeyId": self.key_id, "Plaintext": *plain, "EncryptionContext": context });
         self.ask(["KMS Encrypt", "TrentService.Encrypt"], body, "CiphertextBlob").await
     }
 
@@ -75,8 +80,7 @@ impl Kms {
         wrapped: &[u8],
     ) -> Result<Zeroizing<Vec<u8>>, StoreError> {
         let wrapped = STANDARD.encode(wrapped);
-        let body =
-            json!({ "KeyId": self.key_id, "CiphertextBlob": wrapped, "EncryptionContext": context });
+        let body = json!({ "KeyId": self.key_id, "CiphertextBlob": wrapped, "EncryptionContext": context });
         let plain = self.ask(["KMS Decrypt", "TrentService.Decrypt"], body, "Plaintext").await;
         plain.map(Zeroizing::new)
     }

@@ -1,0 +1,8 @@
+//! The vault on an embedded DynamoDB.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod costs;
+mod forget;
+mod kms;
+mod seal;
+mod world;

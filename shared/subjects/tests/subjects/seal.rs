@@ -1,0 +1,131 @@
+//! Sealed values, and writers that begin together.
+
+use std::sync::Arc;
+
+use futures::future::join;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use ringfence_aws::wire::Fault;
+use ringfence_core::{Tag, Vault, VaultError};
+use ringfence_subjects::Wrap;
+use serde_json::{Value, json};
+use tokio::sync::Barrier;
+
+use crate::world::{World, marked, message, opened, sealed};
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        (-1e100..1e100).prop_map(|number: f64| Value::from(number)),
+        any::<String>().prop_map(Value::from),
+        Just(json!({ "$number": "12345678901234567890123.5" })),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[a-z]{1,8}", inner, 0..4)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+#[test]
+fn any_value_opens_as_it_was_sealed_and_nowhere_else() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let world = World::new();
+    let (vault, other) =
+        (world.vault(), world.vault_of("test", Wrap::file(&world.key_file()).unwrap()));
+    runtime.block_on(sealed(&vault, json!([marked("ada", 1), marked("bob", 2)]))).unwrap();
+    proptest!(ProptestConfig::with_cases(100), |(value in any_json(), at in any::<Index>())| {
+        runtime.block_on(async {
+            let plain = json!({ "name": marked("ada", value), "other": [1, { "of": "ada" }] });
+            let sealed = sealed(&vault, plain.clone()).await.unwrap();
+            prop_assert_eq!(opened(&vault, &sealed).await.unwrap(), plain);
+            prop_assert_eq!(&sealed["other"], &json!([1, { "of": "ada" }]));
+            let text = sealed["name"]["$sealed"].as_str().unwrap();
+            prop_assert_eq!(&sealed["name"], &json!({ "$sealed": text, "of": "ada", "k": 1 }));
+
+            let mut flipped = text.as_bytes().to_vec();
+            let at = at.index(flipped.len());
+            flipped[at] = if flipped[at] == b'A' { b'B' } else { b'A' };
+            let flipped = String::from_utf8(flipped).unwrap();
+            for (field, wrong) in [
+                ("of", json!("bob")), ("of", json!("nobody")), ("of", json!(1)), ("k", json!(2)),
+                ("k", json!("1")), ("$sealed", flipped.into()), ("$sealed", json!("")),
+            ] {
+                let mut changed = sealed.clone();
+                changed["name"][field] = wrong;
+                let found = opened(&vault, &changed).await;
+                prop_assert!(matches!(found, Err(VaultError::Damaged { .. })), "{:?}", found);
+            }
+            prop_assert!(opened(&other, &sealed).await.is_err());
+            Ok(())
+        })?;
+    });
+    let mut deep = json!(1);
+    (0..200).for_each(|_| deep = json!([deep]));
+    let refused = message(runtime.block_on(sealed(&vault, marked("ada", deep))));
+    assert!(refused.contains("nests deeper than 30 levels; nest it less"), "{refused}");
+}
+
+#[tokio::test]
+async fn writers_that_begin_together_have_the_same_keys_also_if_an_answer_is_lost() {
+    let world = World::new();
+    let (one, two) = (world.vault(), world.vault());
+    // Three rounds of two puts: of the branch key, of the subject's key, of the key of tags.
+    for _ in 0..3 {
+        let barrier = Arc::new(Barrier::new(2));
+        (0..2).for_each(|_| world.wire.inject("PutItem", 0, Fault::Meet(barrier.clone())));
+    }
+    let (a, b) = join(sealed(&one, marked("ada", "a")), sealed(&two, marked("ada", "b"))).await;
+    let (a, b) = (a.unwrap(), b.unwrap());
+    for vault in [&one, &two, &world.vault()] {
+        assert_eq!(opened(vault, &a).await.unwrap(), marked("ada", "a"));
+        assert_eq!(opened(vault, &b).await.unwrap(), marked("ada", "b"));
+    }
+    let fingerprint = one.fingerprint("ada", "{}").await.unwrap();
+    assert_eq!(two.fingerprint("ada", "{}").await.unwrap(), fingerprint);
+
+    let tag = |key: &'static str, value: &str| Tag::new(key, value);
+    let (mut a, mut b) = (tag("email", "ada@a.com"), tag("email", "ada@a.com"));
+    let (c, d) = join(one.blind(vec![&mut a]), two.blind(vec![&mut b])).await;
+    c.and(d).unwrap();
+    assert!(a == b && a.value.starts_with("b1.") && a.value.len() == 29, "{a:?} {b:?}");
+    let mut others = [tag("email", "bob@a.com"), tag("mail", "ada@a.com")];
+    one.blind(others.iter_mut().collect()).await.unwrap();
+    assert!(others.iter().all(|other| other.value != a.value), "{others:?}");
+    assert!(world.wire.is_spent());
+    assert_ne!(two.fingerprint("bob", "{}").await.unwrap(), fingerprint);
+
+    world.wire.inject("PutItem", 0, Fault::LostAfter);
+    let lost = sealed(&one, marked("eve", "e")).await.unwrap();
+    assert_eq!(opened(&two, &lost).await.unwrap(), marked("eve", "e"));
+}
+
+#[tokio::test]
+async fn a_new_branch_key_wraps_new_keys_and_a_changed_item_is_named() {
+    let world = World::new();
+    let vault = world.vault();
+    let old = sealed(&vault, marked("ada", 1)).await.unwrap();
+    vault.rotate().await.unwrap();
+    world.wait(600_000);
+    let new = sealed(&vault, marked("bob", 2)).await.unwrap();
+    let both = json!([old, new]);
+    let open = json!([marked("ada", 1), marked("bob", 2)]);
+    assert_eq!(opened(&world.vault(), &both).await.unwrap(), open);
+    // Only the key of bob needs the second branch key.
+    let delete = world.client.delete_item().table_name("keys");
+    let p = aws_sdk_dynamodb::types::AttributeValue::S("branch#2".to_owned());
+    delete.key("p", p).send().await.unwrap();
+    assert_eq!(opened(&world.vault(), &old).await.unwrap(), marked("ada", 1));
+    let refused = message(opened(&world.vault(), &new).await);
+    assert!(refused.contains("the item branch#2 of the table of keys is missing"), "{refused}");
+    let mut item = world.item("subject#ada").await.unwrap();
+    item.remove("keys");
+    world.restore(item).await;
+    let refused = message(opened(&world.vault(), &old).await);
+    assert!(refused.contains("the item subject#ada: the attribute `keys`"), "{refused}");
+}
