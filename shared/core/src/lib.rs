@@ -133,7 +133,7 @@ pub use decide::on_log::{OnEvents, OnLog};
 pub use decide::once::events_are_record;
 pub use decide::record::record_of;
 pub use decide::slice::{
-    Callers, Cause, Command, Context, LogOf, ReadsOf, Slice, TopicEvent, route_scopes,
+    Callers, Cause, Command, Context, LogOf, ReadsOf, Slice, TopicEvent, is_personal, route_scopes,
 };
 pub use error::{Change, Conflict, LogError, StoreError, VaultError, chain};
 pub use limits::{

@@ -51,7 +51,8 @@
 //! `#[personal(of = "…")]` with the name of the field of its person's id.
 //!
 //! In [`Reads`], a variant marked `#[reads(also = "OrderSubmitted")]` reads that type as well; use it for a renamed
-//! type. A field marked `#[time]` takes the time at which the event was recorded, in milliseconds since 1970. A
+//! type. A field marked `#[personal]` has `Personal` values inside of its own type; one of the type `Personal` needs no
+//! mark. A field marked `#[time]` takes the time at which the event was recorded, in milliseconds since 1970. A
 //! decision's own time, `CommandContext::now_ms`, is never below it. A `String` marked `#[id]` takes the event's id,
 //! `<partition>/<slot>`. A field marked `#[stream]` takes the id of the event's stream; only views meet such events.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
@@ -80,7 +81,7 @@ pub fn command(input: TokenStream) -> TokenStream {
 }
 
 /// The events that a slice reads: an enum of type names with the fields that the fold needs.
-#[proc_macro_derive(Reads, attributes(id, reads, serde, stream, time))]
+#[proc_macro_derive(Reads, attributes(id, personal, reads, serde, stream, time))]
 pub fn reads(input: TokenStream) -> TokenStream {
     finish(reads::reads(parse_macro_input!(input as DeriveInput)))
 }

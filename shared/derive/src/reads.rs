@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput, Field, Fields, Ident, LitStr, Result, Variant, spanned::Spanned};
 
-use crate::field::refuse_serde;
+use crate::field::{is_personal, refuse_serde};
 
 fn variants(data: Data, name: &Ident, what: &str) -> Result<Vec<Variant>> {
     match data {
@@ -19,11 +19,15 @@ pub(crate) fn reads(input: DeriveInput) -> Result<TokenStream> {
     let variants = variants(input.data, &name, "what a slice reads")?;
     let read = variants.iter().map(types).collect::<Result<Vec<_>>>()?;
     let names = read.iter().flatten();
+    let is_open = |variant: &&Variant| variant.fields.iter().any(has_personal);
+    let open = variants.iter().zip(&read).filter(|(variant, _)| is_open(variant));
+    let open = open.flat_map(|(_, types)| types);
     let arms = variants.iter().zip(&read).map(|(variant, types)| decode_arm(variant, types));
     let arms = arms.collect::<Result<Vec<_>>>()?;
     Ok(quote! {
         impl ::ringfence::__private::Reads for #name {
             const TYPES: &'static [&'static str] = &[#(#names),*];
+            const PERSONAL: &'static [&'static str] = &[#(#open),*];
 
             fn decode(
                 event: &::ringfence::__private::Current<'_>,
@@ -101,6 +105,11 @@ fn decode_arm(variant: &Variant, types: &[String]) -> Result<TokenStream> {
             #decoded
         }
     })
+}
+
+/// Whether a field has personal values: by its type, or because it says so.
+fn has_personal(field: &Field) -> bool {
+    is_personal(&field.ty) || field.attrs.iter().any(|it| it.path().is_ident("personal"))
 }
 
 /// The part of the event itself, not of its payload, that a field takes.

@@ -7,7 +7,7 @@ use ringfence_aws::{Clock, Meter, Usage};
 use ringfence_core::kit::MemoryVault;
 use ringfence_core::{
     Access, Catalog, Context, Counts, Current, Decisions, Envelope, EventLog, Extent, HandleError,
-    Handled, MemoryLog, OnEvents, OnLog, Read, Slice, Vault, Vaulted, handle,
+    Handled, MemoryLog, OnEvents, OnLog, Read, ReadsOf, Slice, Vault, Vaulted, handle,
 };
 use serde_json::Error;
 
@@ -58,7 +58,7 @@ impl<S: Slice, L: LogOfEvents> Log<S> for L {
         let meter = log.meter().clone();
         let log: Box<dyn EventLog> = match table.vault {
             None => Box::new(log),
-            Some(vault) => Box::new(Vaulted::new(log, vault)),
+            Some(vault) => Box::new(Vaulted::new::<ReadsOf<S>>(log, vault)),
         };
         Ok((OnEvents::new(log, catalog, kept), meter))
     }
@@ -72,7 +72,7 @@ impl<S: Slice, L: LogOfEvents> Log<S> for L {
         _: Clock,
         kept: usize,
     ) -> Result<impl OnLog<S> + 'static, BoxError> {
-        let log = Vaulted::new(memory, Arc::<MemoryVault>::default());
+        let log = Vaulted::new::<ReadsOf<S>>(memory, Arc::<MemoryVault>::default());
         Ok(OnEvents::new(log, catalog::<S>()?, kept))
     }
 
@@ -120,7 +120,7 @@ async fn dry_run_of<S: Slice, L: DryRunOn>(
     let none = Decisions::new(0);
     let vaulted: Box<dyn EventLog> = match vault {
         None => Box::new(&dry_run),
-        Some(vault) => Box::new(Vaulted::new(&dry_run, vault.dry())),
+        Some(vault) => Box::new(Vaulted::new::<ReadsOf<S>>(&dry_run, vault.dry())),
     };
     let handled = handle(&vaulted, catalog, &none, command, envelope).await;
     drop(vaulted);

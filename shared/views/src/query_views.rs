@@ -57,7 +57,9 @@ impl Service for QueryViews {
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
         let began = self.clock.begin();
         let Call { payload, request_id, time, .. } = &call;
-        let answered = answer(&self.reader, self.vault.as_deref(), &self.issuers, payload, request_id, *time).await;
+        let answered =
+            answer(&self.reader, self.vault.as_deref(), &self.issuers, payload, request_id, *time)
+                .await;
         answered.line(&call, self.clock.now_ms(), began.lasted_ms(&self.clock)).write();
         Ok(answered.answer)
     }

@@ -1,7 +1,7 @@
 //! Personal data of documents: sealed before a write, open in the state.
 
 use ringfence_core::personal::{Form, has};
-use ringfence_core::{SequencedEvent, VaultError};
+use ringfence_core::{Reads, SequencedEvent, VaultError};
 
 use crate::codec::Payload;
 use crate::{Category, Document, DocumentError};
@@ -32,12 +32,16 @@ impl<D: Document, S> Category<D, S> {
         }
     }
 
-    /// Opens the personal values of events and snapshots.
+    /// Opens the personal values of snapshots, and of events of which the state reads them.
     pub(crate) async fn open(&self, found: &mut [SequencedEvent]) -> Result<(), DocumentError> {
         match &self.vault {
             None => Ok(()),
             Some(vault) => {
-                let data = found.iter_mut().map(|event| &mut event.data);
+                let is_read = |event: &&mut SequencedEvent| {
+                    D::Reads::PERSONAL.contains(&&*event.event_type)
+                        || self.access.snapshot(&event.event_type).is_some()
+                };
+                let data = found.iter_mut().filter(is_read).map(|event| &mut event.data);
                 Ok(vault.open(data.collect()).await?)
             }
         }

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     BoundaryId, Current, CurrentError, EventSchema, Filing, FilingError, Name, NewEvent,
-    SequencedEvent, Subjects, Tag, TagSchema, Upcasts, boundary::filing::check_length,
+    SequencedEvent, Tag, TagSchema, Upcasts, boundary::filing::check_length,
     model::current::current, model::personal::is_blinded, model::tag::is_key,
 };
 
@@ -151,11 +151,6 @@ impl Catalog {
 
     fn upcasts(&self, event_type: &str) -> Upcasts {
         self.schema(event_type).map_or(Upcasts::NONE, |schema| schema.upcasts)
-    }
-
-    /// Whether a type has personal data.
-    pub fn is_personal(&self) -> bool {
-        self.schemas().any(|schema| schema.subjects != Subjects::NONE)
     }
 
     /// The schemas of all types.

@@ -186,6 +186,13 @@ pub enum Callers {
     Nobody,
 }
 
+/// Whether the slice reads or writes personal data. Then its function needs a vault.
+#[must_use]
+pub fn is_personal<S: Slice>() -> bool {
+    let writes = S::Writes::SCHEMAS.iter().any(|schema| schema.subjects != Subjects::NONE);
+    writes || !ReadsOf::<S>::PERSONAL.is_empty()
+}
+
 /// The scopes of a slice's route; `None` if the slice has no route. A token needs one of them.
 ///
 /// # Panics

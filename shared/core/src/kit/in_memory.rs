@@ -21,7 +21,7 @@ impl<S: Slice> Case<S> {
     pub async fn check_in_memory(&self) {
         let catalog = catalog::<S::Context>();
         let vault = Arc::new(MemoryVault::default());
-        let on = |log| OnEvents::new(vaulted(log, &vault), catalog.clone(), 0);
+        let on = |log| OnEvents::new(vaulted::<S>(log, &vault), catalog.clone(), 0);
         let empty = || on(MemoryLog::new(catalog.clone()));
         let first = empty();
         // The log in memory uses the time of the envelope.

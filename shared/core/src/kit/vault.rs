@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::same::fail;
 use crate::{
-    Catalog, HandleError, LogError, MemoryLog, NewEvent, OnEvents, OnLog, SequencedEvent, Slice,
-    Tag, Vault, VaultError, Vaulted,
+    Catalog, HandleError, LogError, MemoryLog, NewEvent, OnEvents, OnLog, ReadsOf, SequencedEvent,
+    Slice, Tag, Vault, VaultError, Vaulted,
     decide::case::Case,
     model::command::sha256,
     personal::{FORGOTTEN, Form, MARKED, OF, SEALED, form, subject, values},
@@ -107,8 +107,8 @@ fn blinded(tag: &Tag) -> String {
 }
 
 /// The log in memory with this vault.
-pub(super) fn vaulted(log: MemoryLog, vault: &Arc<MemoryVault>) -> Vaulted<MemoryLog> {
-    Vaulted::new(log, vault.clone())
+pub(super) fn vaulted<S: Slice>(log: MemoryLog, vault: &Arc<MemoryVault>) -> Vaulted<MemoryLog> {
+    Vaulted::new::<ReadsOf<S>>(log, vault.clone())
 }
 
 /// The events of the log, open.
@@ -143,7 +143,7 @@ impl<S: Slice> Case<S> {
         self.check_canary(catalog).await;
         let vault = Arc::new(MemoryVault::default());
         let on = OnEvents::<S, _>::new(
-            vaulted(MemoryLog::new(catalog.clone()), &vault),
+            vaulted::<S>(MemoryLog::new(catalog.clone()), &vault),
             catalog.clone(),
             0,
         );
@@ -157,7 +157,7 @@ impl<S: Slice> Case<S> {
 
     async fn check_canary(&self, catalog: &Catalog) {
         let vault = Arc::new(MemoryVault::default());
-        let log = vaulted(MemoryLog::new(catalog.clone()), &vault);
+        let log = vaulted::<S>(MemoryLog::new(catalog.clone()), &vault);
         let on = OnEvents::<S, _>::new(log, catalog.clone(), 0);
         let given = self.given.iter().cloned().map(|mut fact| {
             values(&mut fact.event.data, Form::Marked).into_iter().for_each(mark);

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{
     Append, Appended, Catalog, CommandRecord, Conflict, Consistency, Envelope, EventLog, EventRef,
-    LogError, NewEvent, Plan, Seen, SequencedEvent, Tag, TagSchema, VaultError,
+    LogError, NewEvent, Plan, Reads, Seen, SequencedEvent, Tag, TagSchema, VaultError,
     personal::{MARKED, SEALED},
 };
 
@@ -84,15 +84,17 @@ pub const KEPT_OPEN_MS: u64 = 150_000;
 pub struct Vaulted<L> {
     log: L,
     vault: Arc<dyn Vault>,
+    /// The types whose events are opened.
+    opens: &'static [&'static str],
 }
 
 /// Up to this many events are opened at once, so their keys come in one request.
 const OPENED_TOGETHER: usize = 100;
 
 impl<L: EventLog> Vaulted<L> {
-    /// The log with a vault.
-    pub fn new(log: L, vault: Arc<dyn Vault>) -> Self {
-        Self { log, vault }
+    /// The log with a vault, for readers of these events.
+    pub fn new<R: Reads>(log: L, vault: Arc<dyn Vault>) -> Self {
+        Self { log, vault, opens: R::PERSONAL }
     }
 
     /// The log as it stores events.
@@ -101,8 +103,12 @@ impl<L: EventLog> Vaulted<L> {
     }
 
     async fn open(&self, events: &mut [SequencedEvent]) -> Result<(), LogError> {
-        let payloads: Vec<_> = events.iter_mut().map(|event| &mut event.data).collect();
-        Ok(self.vault.open(payloads).await?)
+        let opened = events.iter_mut().filter(|event| self.opens.contains(&&*event.event_type));
+        let payloads: Vec<_> = opened.map(|event| &mut event.data).collect();
+        match payloads.is_empty() {
+            true => Ok(()),
+            false => Ok(self.vault.open(payloads).await?),
+        }
     }
 }
 
@@ -146,7 +152,8 @@ impl<L: EventLog> EventLog for Vaulted<L> {
                 Appended::Committed(mut events) => {
                     // The commit stands in any case. Without the keys, which are in memory now, the handler can't fold
                     // the events, and reads them again.
-                    drop(self.open(&mut events).await);
+                    let payloads = events.iter_mut().map(|event| &mut event.data);
+                    drop(self.vault.open(payloads.collect()).await);
                     Ok(Appended::Committed(events))
                 }
                 repeated @ Appended::Repeated(_) => Ok(repeated),

@@ -45,6 +45,8 @@ impl From<Current<'_>> for NewEvent {
 pub trait Reads: Sized {
     /// The type names.
     const TYPES: &'static [&'static str];
+    /// The types of which it reads personal values. Only their events are opened.
+    const PERSONAL: &'static [&'static str] = &[];
 
     /// Decodes an event of one of the types.
     fn decode(event: &Current<'_>) -> Result<Self, serde_json::Error>;

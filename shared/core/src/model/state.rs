@@ -32,6 +32,11 @@ macro_rules! tuple {
                 let (types, _) = Union::<($($name,)*)>::TYPES.0.split_at(Union::<($($name,)*)>::TYPES.1);
                 types
             };
+            const PERSONAL: &'static [&'static str] = {
+                let (types, _) =
+                    Union::<($($name,)*)>::PERSONAL.0.split_at(Union::<($($name,)*)>::PERSONAL.1);
+                types
+            };
 
             fn decode(event: &Current<'_>) -> Result<Self, serde_json::Error> {
                 let event_type = event.event_type.as_str();
@@ -46,6 +51,8 @@ macro_rules! tuple {
 
         impl<$($name: Reads),*> Union<($($name,)*)> {
             const TYPES: &'static ([&'static str; TYPES_MAX], usize) = &union(&[$($name::TYPES),*]);
+            const PERSONAL: &'static ([&'static str; TYPES_MAX], usize) =
+                &union(&[$($name::PERSONAL),*]);
         }
 
         impl<$($name: State),*> State for ($($name,)*) {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use futures::executor::block_on;
 use ringfence_core::{
-    Append, Decisions, Envelope, EventError, EventLog, HandleError, Handled, KEPT_OPEN_MS,
-    LogError, MemoryLog, NewEvent, Outcome, Personal, Sealed, SubjectError, VaultError, Vaulted,
-    events, handle, id_type,
+    Append, Consistency, Decisions, Envelope, EventError, EventLog, HandleError, Handled,
+    KEPT_OPEN_MS, LogError, MemoryLog, NewEvent, Outcome, Personal, Plan, ReadsOf, Sealed,
+    SubjectError, VaultError, Vaulted, events, handle, id_type,
     kit::{MemoryVault, check_in_memory},
     personal::{Form, has},
     prelude::*,
@@ -176,7 +176,7 @@ fn known_of(guest: &str, email: &str) -> GuestKnown {
 }
 
 struct Log {
-    log: Vaulted<MemoryLog>,
+    log: MemoryLog,
     vault: Arc<MemoryVault>,
     catalog: Catalog,
 }
@@ -184,7 +184,7 @@ struct Log {
 impl Log {
     fn new() -> Self {
         let (vault, catalog) = (Arc::<MemoryVault>::default(), Guests::catalog().unwrap());
-        let log = Vaulted::new(MemoryLog::new(catalog.clone()), vault.clone());
+        let log = MemoryLog::new(catalog.clone());
         Self { log, vault, catalog }
     }
 
@@ -198,12 +198,13 @@ impl Log {
         let context = CommandContext { now_ms, ..CommandContext::default() };
         let idempotency_key = key.map(str::to_owned);
         let envelope = Envelope { context, idempotency_key, ..Envelope::default() };
-        block_on(handle(&self.log, &self.catalog, decisions, command, &envelope))
+        let log = Vaulted::new::<ReadsOf<S>>(&self.log, self.vault.clone());
+        block_on(handle(&log, &self.catalog, decisions, command, &envelope))
     }
 
     /// All that the log stores, as text.
     fn stored(&self) -> String {
-        format!("{:?}", self.log.log().events())
+        format!("{:?}", self.log.events())
     }
 }
 
@@ -235,7 +236,7 @@ fn a_log_stores_no_personal_value_and_no_hash_of_one() {
     for text in ["Ada", "ada@x.org", "shy", &plain] {
         assert!(!stored.contains(text), "{text}: {stored}");
     }
-    let data = &log.log.log().events()[0].data;
+    let data = &log.log.events()[0].data;
     let of = |value: &Value| value["of"].as_str().map(str::to_owned);
     assert_eq!(of(&data["name"]).as_deref(), Some("g1"));
     assert_eq!(of(&data["notes"][0]).as_deref(), Some("h1"), "of the host");
@@ -245,12 +246,36 @@ fn a_log_stores_no_personal_value_and_no_hash_of_one() {
 }
 
 #[test]
+fn only_values_that_a_decision_reads_are_opened() {
+    assert_eq!((Others::PERSONAL, Name::PERSONAL), (&[][..], &["GuestKnown"][..]));
+    assert_eq!(<(Option<Others>, Option<Name>)>::PERSONAL, ["GuestKnown"]);
+    let log = Log::new();
+    log.run(&Decisions::new(0), &know("g1", "a"), None, 1).unwrap();
+    let opened = |opens: bool| {
+        let log: Box<dyn EventLog> = match opens {
+            true => Box::new(Vaulted::new::<Name>(&log.log, log.vault.clone())),
+            false => Box::new(Vaulted::new::<Others>(&log.log, log.vault.clone())),
+        };
+        let query = Greet::query(
+            Greet::SHAPES[0],
+            Greet { guest_id: id("g1") }.tags(),
+            &Guests::catalog().unwrap(),
+        );
+        let plan = Plan::new(&query, &Guests::catalog().unwrap()).unwrap();
+        let envelope = Envelope::default();
+        let read = log.read_with_seen(&plan, Consistency::Strong, &envelope);
+        has(&block_on(read).unwrap().0[0].data, Form::Marked)
+    };
+    assert_eq!([true, false].map(opened), [true, false]);
+}
+
+#[test]
 fn a_value_keeps_its_subject_and_is_forgotten_with_it() {
     let log = Log::new();
     log.run(&Decisions::new(0), &know("g1", "a"), None, 1).unwrap();
     let (greet, warm) = (Greet { guest_id: id("g1") }, Decisions::new(1));
     log.run(&warm, &greet, None, 2).unwrap();
-    let events = log.log.log().events();
+    let events = log.log.events();
     assert_eq!(events[1].data["greeting"]["of"], "g1");
     assert!(has(&events[1].data, Form::Sealed));
     log.vault.forget_all();

@@ -85,7 +85,7 @@ type Greet = Function<GreetGuest, OnEvents<GreetGuest, Vaulted<MemoryLog>>>;
 
 fn greet(vault: &Arc<MemoryVault>) -> Greet {
     let catalog = Guests::catalog().unwrap();
-    let log = Vaulted::new(MemoryLog::new(catalog.clone()), vault.clone());
+    let log = Vaulted::new::<Consumed>(MemoryLog::new(catalog.clone()), vault.clone());
     let function =
         Function::new(OnEvents::new(log, catalog, 0), Clock::fixed(NOW_MS), Meter::default());
     function.with_vault(Some(vault.clone()))
