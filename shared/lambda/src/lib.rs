@@ -22,6 +22,7 @@ mod sender;
 mod service;
 pub mod slice;
 mod start;
+mod vault;
 
 pub use answer::http;
 pub use aws_lambda_events::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
@@ -41,3 +42,4 @@ pub use sender::Sender;
 pub use service::{Call, Service, run, variables};
 pub use start::start;
 pub use tracing::Level;
+pub use vault::{VaultNames, vault};

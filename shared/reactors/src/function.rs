@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::Clock;
-use ringfence_core::{Context, LogKind};
+use ringfence_core::{Context, LogKind, Reads};
 use ringfence_dcb_log::SOURCE;
 use ringfence_feed::Index;
-use ringfence_lambda::{Call, Level, LogLine, MetricUnit, Service, Variables, chain};
+use ringfence_lambda::{
+    Call, Level, LogLine, MetricUnit, Service, Variables, VaultNames, chain, vault as vault_of,
+};
 use ringfence_log::{Sourced, StackLogs};
 use serde_json::{Value, json};
 
@@ -36,8 +38,8 @@ impl<R: Reactor> Service for ReactorFunction<R> {
     const ANSWER_TIME: Duration = ANSWER_TIME;
     const TIME_DEFAULT: Duration = Duration::from_secs(20);
     type Of = ();
-    /// The names of the tables of logs, of the index and of the views, and the reactor's own variables.
-    type Config = (BTreeMap<LogKind, String>, String, String, R::Config);
+    /// The names of the tables of logs, of the index and of the views, the vault, and the reactor's own variables.
+    type Config = (BTreeMap<LogKind, String>, String, String, Option<VaultNames>, R::Config);
 
     fn config((): &(), variables: &mut Variables) -> Self::Config {
         let own = <<R::Context as Context>::Log as Sourced>::SOURCE;
@@ -48,13 +50,18 @@ impl<R: Reactor> Service for ReactorFunction<R> {
             logs.extend((!events.is_empty()).then_some((LogKind::Dcb, events)));
         }
         let tables = (variables.required("INDEX_TABLE"), variables.required("VIEW_TABLE"));
-        (logs, tables.0, tables.1, R::config(variables))
+        let vault = variables.vault(!R::Reads::PERSONAL.is_empty());
+        (logs, tables.0, tables.1, vault, R::config(variables))
     }
 
-    async fn open((): (), (logs, index, table, config): Self::Config) -> Result<Self, Error> {
+    async fn open(
+        (): (),
+        (logs, index, table, vault, config): Self::Config,
+    ) -> Result<Self, Error> {
         let (client, clock) = (ringfence_aws::client_from_env()?, Clock::system());
         ringfence_aws::open(&client, &clock).await;
-        let handler = Outside::new(R::open(config).await?)?;
+        let vault = vault_of(vault, &client, &clock).await?;
+        let handler = Outside::new(R::open(config).await?)?.with_vault(vault);
         let table = ReactorTable::new(client.clone(), table, clock.clone());
         let logs = StackLogs { client: client.clone(), clock, tables: logs, vault: None };
         // It reads no event of another log.

@@ -109,7 +109,8 @@ impl<H: Handler> Lanes<H> {
             );
             return self.failed(run, lane, entry, Failed::Unknown(why)).await;
         }
-        let planned = match self.handler.plan(event) {
+        let opened = self.handler.opened(event).await;
+        let planned = match opened.and_then(|event| self.handler.plan(&event)) {
             Ok(planned) => planned,
             Err(failed) => return self.failed(run, lane, entry, failed).await,
         };

@@ -14,7 +14,7 @@ use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::Clock;
 use ringfence_core::LogKind;
 use ringfence_feed::Index;
-use ringfence_lambda::{Call, Service, Variables};
+use ringfence_lambda::{Call, Service, Variables, VaultNames, vault as vault_of};
 use ringfence_log::StackLogs;
 use ringfence_reactors::{ANSWER_TIME, Lanes, ReactorTable};
 use serde_json::Value;
@@ -29,6 +29,7 @@ pub struct Tables {
     logs: BTreeMap<LogKind, String>,
     index: String,
     views: String,
+    vault: Option<VaultNames>,
 }
 
 impl Service for ReactInOrder {
@@ -43,14 +44,17 @@ impl Service for ReactInOrder {
             logs: variables.tables(&ordered.sources),
             index: variables.required("INDEX_TABLE"),
             views: variables.required("VIEW_TABLE"),
+            vault: variables.vault(ordered.is_personal),
         }
     }
 
-    async fn open(ordered: Ordered, Tables { logs, index, views }: Tables) -> Result<Self, Error> {
+    async fn open(ordered: Ordered, tables: Tables) -> Result<Self, Error> {
+        let Tables { logs, index, views, vault } = tables;
         let (client, clock) = (ringfence_aws::client_from_env()?, Clock::system());
         ringfence_aws::open(&client, &clock).await;
         let table = ReactorTable::new(client.clone(), &views, clock.clone());
-        let logs = StackLogs { client: client.clone(), clock, tables: logs, vault: None };
+        let vault = vault_of(vault, &client, &clock).await?;
+        let logs = StackLogs { client: client.clone(), clock, tables: logs, vault };
         let index = Index::new(client, &index, logs.bodies(&ordered.sources));
         Ok(Self(lanes(&ordered, &logs, &index, &table)?))
     }

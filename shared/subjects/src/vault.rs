@@ -1,6 +1,7 @@
 //! The vault: seals and opens personal values with the keys of their subjects.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -247,6 +248,12 @@ fn number(value: &Value) -> Result<u32, VaultError> {
     let damaged =
         |subject: &str| VaultError::Damaged { subject: subject.to_owned(), why: "it names no key" };
     number.ok_or_else(|| damaged(subject(value).unwrap_or_default()))
+}
+
+impl fmt::Debug for KeyVault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyVault({})", self.stack)
+    }
 }
 
 impl Vault for KeyVault {

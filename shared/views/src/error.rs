@@ -103,6 +103,10 @@ impl ViewError {
             Self::Store { source, .. } => source.failure.is_transient(),
             Self::Feed(error) => error.is_transient(),
             Self::Contention { .. } => true,
+            Self::Vault(error) => !matches!(
+                error,
+                VaultError::Damaged { .. } | VaultError::Store(StoreError::Failed { .. })
+            ),
             Self::Event { .. }
             | Self::Parked { .. }
             | Self::NewerVersion { .. }

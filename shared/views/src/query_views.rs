@@ -13,7 +13,7 @@ use std::time::Duration;
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::Clock;
 use ringfence_feed::Index;
-use ringfence_lambda::{Call, Issuers, Service, Variables};
+use ringfence_lambda::{Call, Issuers, Service, Variables, VaultNames, vault as vault_of};
 use serde_json::Value;
 
 use crate::read::ViewReader;
@@ -35,31 +35,31 @@ impl Service for QueryViews {
     const ANSWER_TIME: Duration = Duration::from_secs(1);
     const TIME_DEFAULT: Duration = Duration::from_millis(WAIT_MAX_MS);
     type Of = Vec<Definition>;
-    /// The names of the index's table and of the views' table, and the issuers of tokens that have aliases.
-    type Config = (String, String, Issuers);
+    /// The names of the index's table and of the views' table, the issuers of tokens that have aliases, and the vault.
+    type Config = (String, String, Issuers, Option<VaultNames>);
 
-    fn config(_: &Self::Of, variables: &mut Variables) -> Self::Config {
-        let tables = (variables.required("INDEX_TABLE"), variables.required("VIEW_TABLE"));
-        (tables.0, tables.1, variables.optional("JWT_ISSUERS", Issuers::default()))
+    fn config(views: &Self::Of, variables: &mut Variables) -> Self::Config {
+        let (index, table) = (variables.required("INDEX_TABLE"), variables.required("VIEW_TABLE"));
+        let issuers = variables.optional("JWT_ISSUERS", Issuers::default());
+        (index, table, issuers, variables.vault(views.iter().any(Definition::is_personal)))
     }
 
     async fn open(
         views: Vec<Definition>,
-        (index, table, issuers): Self::Config,
+        (index, table, issuers, vault): Self::Config,
     ) -> Result<Self, Error> {
         let (client, clock) = (ringfence_aws::client_from_env()?, Clock::system());
         ringfence_aws::open(&client, &clock).await;
+        let vault = vault_of(vault, &client, &clock).await?;
         let index = Index::new(client.clone(), index, []);
         let reader = ViewReader::new(client, index, table, &views);
-        Ok(Self { reader, issuers, clock })
+        Ok(Self { reader: reader.with_vault(vault), issuers, clock })
     }
 
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
         let began = self.clock.begin();
         let Call { payload, request_id, time, .. } = &call;
-        let answered =
-            answer(&self.reader, self.vault.as_deref(), &self.issuers, payload, request_id, *time)
-                .await;
+        let answered = answer(&self.reader, &self.issuers, payload, request_id, *time).await;
         answered.line(&call, self.clock.now_ms(), began.lasted_ms(&self.clock)).write();
         Ok(answered.answer)
     }

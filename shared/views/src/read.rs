@@ -1,11 +1,11 @@
 //! Reads the rows that are served, and can wait until they show an event.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::{Clock, Retry, Table};
-use ringfence_core::BoundaryId;
+use ringfence_core::{BoundaryId, Vault};
 use ringfence_feed::{Checkpoint, Checkpoints, Index};
 
 use crate::keys::{Keys, reader_of};
@@ -32,6 +32,7 @@ pub struct ViewReader {
     pub(crate) index: Index,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) table: ViewTable,
+    vault: Option<Arc<dyn Vault>>,
 }
 
 /// An event that an answer has to show, and how long to wait for it.
@@ -147,7 +148,18 @@ impl ViewReader {
         let name = view_table.into();
         let checkpoints = Checkpoints::new(client.clone(), name.clone());
         let table = ViewTable(Table::new(client, name, &Clock::system()));
-        Self { views: views.to_vec(), index, checkpoints, table }
+        Self { views: views.to_vec(), index, checkpoints, table, vault: None }
+    }
+
+    /// The same reader with a vault, which [`answer`](crate::query_views::answer) opens rows with.
+    #[must_use]
+    pub fn with_vault(self, vault: Option<Arc<dyn Vault>>) -> Self {
+        Self { vault, ..self }
+    }
+
+    /// The vault.
+    pub(crate) fn vault(&self) -> Option<&dyn Vault> {
+        self.vault.as_deref()
     }
 
     /// The view of this name.

@@ -21,7 +21,7 @@ use crate::{
 const CANARY: &str = "canary-7f3a";
 
 /// A vault without keys. A sealed value is only scrambled, so that nobody takes it for the value.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct MemoryVault {
     forgotten: AtomicBool,
 }

@@ -1,6 +1,6 @@
 //! The vault seals personal values before a log stores them, and opens what a log returns.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use futures::{
     FutureExt, StreamExt,
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Keeps the keys of subjects. [`personal`](crate::personal) has the forms of a value.
-pub trait Vault: Send + Sync {
+pub trait Vault: fmt::Debug + Send + Sync {
     /// Replaces each marked value by its sealed form. A new subject gets a key.
     ///
     /// # Errors

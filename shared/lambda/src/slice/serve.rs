@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use crate::{Issuers, VariableNames, Variables};
+use crate::{Issuers, VariableNames, Variables, VaultNames};
 use futures::future::LocalBoxFuture;
 use lambda_runtime::{LambdaEvent, service_fn};
 use ringfence_aws::Clock;
-use ringfence_core::{Context, LogKind, LogOf, OnLog, Slice};
+use ringfence_core::{Context, LogKind, LogOf, OnLog, Slice, is_personal};
 use ringfence_log::{BoxError, Log, StackLogs};
 use serde_json::value::RawValue;
 
@@ -38,6 +38,8 @@ struct Config {
     issuers: Issuers,
     /// Whether each slice has separate metrics.
     per_slice: bool,
+    /// Its vault, if it reads or writes personal data.
+    vault: Option<VaultNames>,
 }
 
 fn config<S: Slice, L: Log<S>>(variables: &mut Variables) -> Config {
@@ -46,19 +48,22 @@ fn config<S: Slice, L: Log<S>>(variables: &mut Variables) -> Config {
         entries: variables.optional("DECISION_CACHE_ENTRIES", DECISION_CACHE_ENTRIES_DEFAULT),
         issuers: variables.optional("JWT_ISSUERS", Issuers::default()),
         per_slice: variables.optional("METRICS_PER_SLICE", false),
+        vault: variables.vault(is_personal::<S>()),
     }
 }
 
 async fn open<S: Slice<Context: Context<Log: Log<S>>>>()
 -> Result<Function<S, impl OnLog<S>>, BoxError> {
-    let Config { tables, entries, issuers, per_slice } =
+    let Config { tables, entries, issuers, per_slice, vault } =
         Variables::from_env(config::<S, LogOf<S>>)?;
     let clock = Clock::system();
     let client = ringfence_aws::client_from_env()?;
-    let logs = StackLogs { client, clock: clock.clone(), tables, vault: None };
+    let vault = crate::vault(vault, &client, &clock).await?;
+    let logs = StackLogs { client, clock: clock.clone(), tables, vault };
     let (on, meter) = logs.open(entries)?;
     ringfence_aws::open(&logs.client, &logs.clock).await;
-    Ok(Function::new(on, clock, meter).with_issuers(issuers).with_metrics(per_slice))
+    let function = Function::new(on, clock, meter).with_vault(logs.vault);
+    Ok(function.with_issuers(issuers).with_metrics(per_slice))
 }
 
 /// Serves a function of any slice. Neither it nor its future has a type parameter, so Lambda's runtime is compiled

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use lambda_runtime::Error;
-use ringfence_core::{BoundaryId, Cause, Context, Lane, SequencedEvent, Slice};
+use ringfence_core::{BoundaryId, Cause, Context, Lane, SequencedEvent, Slice, is_personal};
 use ringfence_feed::Wants;
 use ringfence_lambda::slice::Hosted;
 use ringfence_log::{Log, Sourced, Sources, StackLogs};
@@ -23,6 +23,8 @@ pub struct Ordered {
     pub(crate) slices: Vec<OrderedSlice>,
     /// The logs of the stack.
     pub(crate) sources: Sources,
+    /// Whether one of them has personal data.
+    pub(crate) is_personal: bool,
 }
 
 /// A slice that reacts in order.
@@ -54,6 +56,7 @@ impl Visitor for Ordered {
         if const { S::ORDER.is_some() }
             && let Some(lane) = S::ORDER
         {
+            self.is_personal |= is_personal::<S>();
             self.slices.push(OrderedSlice {
                 name: S::NAME,
                 causes: S::REACTS_TO,

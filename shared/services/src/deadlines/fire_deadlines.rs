@@ -6,7 +6,9 @@ use std::time::Duration;
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::Clock;
 use ringfence_core::LogKind;
-use ringfence_lambda::{Call, Level, LogLine, MetricUnit, Service, Variables};
+use ringfence_lambda::{
+    Call, Level, LogLine, MetricUnit, Service, Variables, VaultNames, vault as vault_of,
+};
 use ringfence_log::StackLogs;
 use ringfence_views::{DUE_LATE_MS, DueReader};
 use serde_json::{Value, json};
@@ -27,16 +29,22 @@ impl Service for FireDeadlines {
     const ANSWER_TIME: Duration = Duration::from_secs(8);
     const TIME_DEFAULT: Duration = Duration::from_secs(50);
     type Of = Deadlines;
-    /// The tables of the logs, and the view table.
-    type Config = (BTreeMap<LogKind, String>, String);
+    /// The tables of the logs, the view table, and the vault.
+    type Config = (BTreeMap<LogKind, String>, String, Option<VaultNames>);
 
     fn config(deadlines: &Deadlines, variables: &mut Variables) -> Self::Config {
-        (variables.tables(&deadlines.sources), variables.required("VIEW_TABLE"))
+        let (tables, views) =
+            (variables.tables(&deadlines.sources), variables.required("VIEW_TABLE"));
+        (tables, views, variables.vault(deadlines.is_personal))
     }
 
-    async fn open(deadlines: Deadlines, (tables, views): Self::Config) -> Result<Self, Error> {
-        let client = ringfence_aws::client_from_env()?;
-        let logs = StackLogs { client, clock: Clock::system(), tables, vault: None };
+    async fn open(
+        deadlines: Deadlines,
+        (tables, views, vault): Self::Config,
+    ) -> Result<Self, Error> {
+        let (client, clock) = (ringfence_aws::client_from_env()?, Clock::system());
+        let vault = vault_of(vault, &client, &clock).await?;
+        let logs = StackLogs { client, clock, tables, vault };
         let fire = Self { deadlines, logs, views };
         // Fails at the start if a table can't be opened.
         fire.sweep()?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use ringfence_aws::Clock;
-use ringfence_core::{Context, Due, DueRow, OnLog, Outcome, chain};
+use ringfence_core::{Context, Due, DueRow, OnLog, Outcome, chain, is_personal};
 use ringfence_log::{BoxError, Log, Sourced, Sources, StackLogs};
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::Definition;
@@ -21,6 +21,8 @@ pub struct Deadlines {
     dues: Vec<Listed>,
     /// The logs of the stack.
     pub(crate) sources: Sources,
+    /// Whether a slice of them has personal data.
+    pub(crate) is_personal: bool,
 }
 
 type Open = fn(&StackLogs) -> Result<Box<dyn Fire>, BoxError>;
@@ -75,6 +77,7 @@ impl Visitor for Deadlines {
             let of = Of { on, clock: logs.clock.clone(), due: std::marker::PhantomData::<D> };
             Ok(Box::new(of))
         };
+        self.is_personal |= is_personal::<D>();
         let definition = Definition::of_due::<D>();
         self.dues.push(Listed { definition, looks_ahead: D::LOOKS_AHEAD, open });
     }

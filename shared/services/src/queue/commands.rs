@@ -1,6 +1,6 @@
 //! The slices of a stack, for commands from the queue.
 
-use ringfence_core::{Context, Slice, route_scopes};
+use ringfence_core::{Context, Slice, is_personal, route_scopes};
 use ringfence_lambda::slice::Hosted;
 use ringfence_log::{BoxError, Log, Sourced, Sources, StackLogs};
 use ringfence_stack::{MemberList, Members, Visitor};
@@ -11,6 +11,8 @@ pub struct QueuedSlices {
     slices: Vec<Listed>,
     /// The logs of the stack.
     pub(crate) sources: Sources,
+    /// Whether one of them has personal data.
+    pub(crate) is_personal: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -53,6 +55,7 @@ impl Visitor for QueuedSlices {
     }
 
     fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
+        self.is_personal |= is_personal::<S>();
         self.slices.push(Listed {
             name: format!("{}/{}", <S::Context as Context>::NAME, S::NAME),
             scopes: const { route_scopes::<S>() },

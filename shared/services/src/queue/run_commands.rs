@@ -7,7 +7,9 @@ use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::{Clock, Meter, sdk_config};
 use ringfence_core::LogKind;
-use ringfence_lambda::{Call, Issuers, Sender, Service, Variables, delivered, records};
+use ringfence_lambda::{
+    Call, Issuers, Sender, Service, Variables, VaultNames, delivered, records, vault as vault_of,
+};
 use ringfence_log::StackLogs;
 use serde_json::{Value, json};
 
@@ -36,6 +38,7 @@ pub struct CommandsConfig {
     commands: String,
     dead_letters: String,
     issuers: Issuers,
+    vault: Option<VaultNames>,
 }
 
 impl Service for RunCommands {
@@ -53,11 +56,12 @@ impl Service for RunCommands {
             commands: variables.required("COMMAND_QUEUE_URL"),
             dead_letters: variables.required("DEAD_LETTER_QUEUE_URL"),
             issuers: variables.optional("JWT_ISSUERS", Issuers::default()),
+            vault: variables.vault(slices.is_personal),
         }
     }
 
     async fn open(slices: QueuedSlices, config: CommandsConfig) -> Result<Self, Error> {
-        let CommandsConfig { tables, views, commands, dead_letters, issuers } = config;
+        let CommandsConfig { tables, views, commands, dead_letters, issuers, vault } = config;
         let client = ringfence_aws::client_from_env()?;
         let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
         let sqs = sdk_config()?.into_builder().timeout_config(timeouts).build();
@@ -65,7 +69,8 @@ impl Service for RunCommands {
         let queue = Box::new(SqsCommandQueue::new(sqs, commands, dead_letters));
         let clock = Clock::system();
         ringfence_aws::open(&client, &clock).await;
-        let logs = StackLogs { client, clock, tables, vault: None };
+        let vault = vault_of(vault, &client, &clock).await?;
+        let logs = StackLogs { client, clock, tables, vault };
         Self::on(&slices, &logs, &views, queue, issuers)
     }
 

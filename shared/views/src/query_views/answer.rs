@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringfence_aws::{Failure, GaveUp};
-use ringfence_core::{Vault, personal};
+use ringfence_core::personal;
 use ringfence_lambda::{
     Call, Issuers, Level, LogLine, MetricUnit, Problem, Sender, chain, http, principal, request,
 };
@@ -65,10 +65,9 @@ impl Answered {
 /// The part of the time that is kept for the read after a wait.
 const READ_TIME: Duration = Duration::from_millis(500);
 
-/// Answers a question. With a vault, the personal data of rows are open in the answer. It waits for at most `time`, and then reads for at most half a second.
+/// Answers a question. If the reader has a vault, the personal data of rows are open in the answer. It waits for at most `time`, and then reads for at most half a second.
 pub async fn answer(
     reader: &ViewReader,
-    vault: Option<&dyn Vault>,
     issuers: &Issuers,
     payload: &Value,
     request_id: &str,
@@ -92,7 +91,7 @@ pub async fn answer(
             view = Some(ask.view.clone());
             let read = async {
                 let mut answer = read(reader, caller, &ask).await?;
-                if let (Ok(answer), Some(vault)) = (&mut answer, vault) {
+                if let (Ok(answer), Some(vault)) = (&mut answer, reader.vault()) {
                     vault.open(vec![answer]).await?;
                     personal::show(answer);
                 }

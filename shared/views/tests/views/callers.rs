@@ -83,7 +83,7 @@ impl Callers {
             "queryStringParameters": query,
         });
         let issuers = "main=https://id.example.com".parse().unwrap();
-        let answered = answer(&self.reader, None, &issuers, &payload, "request-1", LONG).await;
+        let answered = answer(&self.reader, &issuers, &payload, "request-1", LONG).await;
         let body = serde_json::from_str(answered.answer["body"].as_str().unwrap()).unwrap();
         (answered.answer["statusCode"].as_u64().unwrap(), body)
     }
@@ -160,7 +160,7 @@ async fn a_row_that_a_caller_does_not_see_is_as_if_it_did_not_exist() {
     let callers = later;
     // Operators see all rows.
     let (issuers, row) = (Issuers::default(), row("bob-1"));
-    let direct = answer(&callers.reader, None, &issuers, &row, "request-1", LONG).await;
+    let direct = answer(&callers.reader, &issuers, &row, "request-1", LONG).await;
     assert_eq!(direct.outcome, "found");
 }
 

@@ -1,0 +1,71 @@
+//! The vault of a function: its variables, and how it is opened.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use aws_sdk_dynamodb::Client;
+use ringfence_aws::{CA_BUNDLE, Clock, Trust};
+use ringfence_core::Vault;
+use ringfence_log::BoxError;
+use ringfence_subjects::{KeyTable, KeyVault, Kms, Wrap};
+
+use crate::Variables;
+
+/// Before the path of a key's file, for a stack on one machine.
+const FILE: &str = "file:";
+
+/// The names of a vault.
+#[derive(Clone, Debug)]
+pub struct VaultNames {
+    /// The stack.
+    stack: String,
+    /// The table of keys.
+    table: String,
+    /// The ARN of the KMS key that wraps the keys of the stack, or `file:` and a path.
+    key: String,
+    /// The file of further certificates; empty for none.
+    bundle: String,
+}
+
+impl Variables {
+    /// The names of a vault, if the function needs one.
+    pub fn vault(&mut self, is_needed: bool) -> Option<VaultNames> {
+        is_needed.then(|| VaultNames {
+            stack: self.required("STACK_NAME"),
+            table: self.required("KEY_TABLE"),
+            key: self.required("PERSONAL_KEY"),
+            bundle: self.optional(CA_BUNDLE, String::new()),
+        })
+    }
+}
+
+/// The vault of these names, if there are any. It sends no request yet.
+///
+/// # Errors
+/// The key's file can't be read, or the SDK's configuration lacks something for KMS.
+pub async fn vault(
+    names: Option<VaultNames>,
+    client: &Client,
+    clock: &Clock,
+) -> Result<Option<Arc<dyn Vault>>, BoxError> {
+    match names {
+        None => Ok(None),
+        Some(names) => names.open(client, clock).await.map(Some),
+    }
+}
+
+impl VaultNames {
+    async fn open(self, client: &Client, clock: &Clock) -> Result<Arc<dyn Vault>, BoxError> {
+        let wrap = match self.key.strip_prefix(FILE) {
+            Some(path) => Wrap::file(Path::new(path))?,
+            None => {
+                let config = ringfence_aws::sdk_config()?;
+                let bundle = Some(self.bundle).filter(|path| !path.is_empty());
+                let trust = Trust::of_amazon().or_bundle(bundle)?;
+                Wrap::kms(Kms::of(&config, &trust, self.key).await?)
+            }
+        };
+        let table = KeyTable::new(client.clone(), self.table, clock.clone());
+        Ok(Arc::new(KeyVault::new(self.stack, table, wrap, clock.clone())))
+    }
+}
