@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
+use aws_types::SdkConfig;
 use ringfence_aws::{CA_BUNDLE, Clock, Trust};
 use ringfence_core::Vault;
 use ringfence_log::BoxError;
@@ -18,13 +19,13 @@ const FILE: &str = "file:";
 #[derive(Clone, Debug)]
 pub struct VaultNames {
     /// The stack.
-    stack: String,
+    pub stack: String,
     /// The table of keys.
-    table: String,
+    pub table: String,
     /// The ARN of the KMS key that wraps the keys of the stack, or `file:` and a path.
-    key: String,
+    pub key: String,
     /// The file of further certificates; empty for none.
-    bundle: String,
+    pub bundle: String,
 }
 
 impl Variables {
@@ -50,20 +51,29 @@ pub async fn vault(
 ) -> Result<Option<Arc<dyn Vault>>, BoxError> {
     match names {
         None => Ok(None),
-        Some(names) => names.open(client, clock).await.map(Some),
+        Some(names) => {
+            let bundle = Some(names.bundle.clone()).filter(|path| !path.is_empty());
+            let trust = Trust::of_amazon().or_bundle(bundle)?;
+            names.open(&ringfence_aws::sdk_config()?, &trust, client, clock).await.map(Some)
+        }
     }
 }
 
 impl VaultNames {
-    async fn open(self, client: &Client, clock: &Clock) -> Result<Arc<dyn Vault>, BoxError> {
+    /// The vault of these names, with this configuration for KMS.
+    ///
+    /// # Errors
+    /// As of [`vault`].
+    pub async fn open(
+        self,
+        config: &SdkConfig,
+        trust: &Trust,
+        client: &Client,
+        clock: &Clock,
+    ) -> Result<Arc<dyn Vault>, BoxError> {
         let wrap = match self.key.strip_prefix(FILE) {
             Some(path) => Wrap::file(Path::new(path))?,
-            None => {
-                let config = ringfence_aws::sdk_config()?;
-                let bundle = Some(self.bundle).filter(|path| !path.is_empty());
-                let trust = Trust::of_amazon().or_bundle(bundle)?;
-                Wrap::kms(Kms::of(&config, &trust, self.key).await?)
-            }
+            None => Wrap::kms(Kms::of(config, trust, self.key).await?),
         };
         let table = KeyTable::new(client.clone(), self.table, clock.clone());
         Ok(Arc::new(KeyVault::new(self.stack, table, wrap, clock.clone())))

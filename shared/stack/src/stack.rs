@@ -4,8 +4,8 @@ use std::any::type_name;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_core::{
-    Catalog, CatalogError, Catalogs, Cause, Context, Current, Due, Lane, LogKind, LogName, LogOf,
-    Name, Reads, ReadsOf, Slice, Writes, events_are_record, route_scopes,
+    Catalog, CatalogError, Catalogs, Cause, Context, Due, Lane, LogKind, LogName, LogOf, Name,
+    Reads, ReadsOf, Slice, Writes, events_are_record, is_personal, route_scopes,
 };
 use ringfence_lambda::VariableNames;
 use ringfence_log::{BoundaryShape, Dependence, Log, Sourced, Sources};
@@ -75,6 +75,8 @@ pub struct ReactorInfo {
     pub reads: &'static [&'static str],
     /// The views whose rows it reads.
     pub views: &'static [&'static str],
+    /// Whether it reads personal data.
+    pub is_personal: bool,
     /// The variables that its function reads. They are found when they are needed.
     pub variables: fn() -> VariableNames,
     /// The effects of an event that it reads, each as its type prints itself.
@@ -99,6 +101,8 @@ pub struct SliceInfo {
     /// The scopes of its route: a token needs one of them. `None` if it has no route, because callers do not give its
     /// commands.
     pub scopes: Option<&'static [&'static str]>,
+    /// Whether it reads or writes personal data.
+    pub is_personal: bool,
     /// The kinds of boundaries that its decisions can depend on, and how each is read. They are found when they are
     /// needed.
     pub depends_on: fn() -> BTreeMap<BoundaryShape, Dependence>,
@@ -151,6 +155,14 @@ impl Stack {
     #[must_use]
     pub fn views(&self) -> Vec<Definition> {
         self.contexts.iter().flat_map(|context| &context.views).copied().collect()
+    }
+
+    /// Whether a function of the stack reads or writes personal data. Then the stack has a table of keys.
+    #[must_use]
+    pub fn is_personal(&self) -> bool {
+        self.slices().any(|(_, slice)| slice.is_personal)
+            || self.reactors().any(|(_, reactor)| reactor.is_personal)
+            || self.views().iter().any(Definition::is_personal)
     }
 
     /// The views and the dues, in the order of the list: everything that is folded into rows.
@@ -257,6 +269,7 @@ impl Visitor for Found {
             reacts_to: S::REACTS_TO,
             order: S::ORDER,
             scopes: const { route_scopes::<S>() },
+            is_personal: is_personal::<S>(),
             depends_on: LogOf::<S>::depends_on,
             has_item: has_item::<S>,
         });
@@ -273,11 +286,8 @@ impl Visitor for Found {
     fn reactor<R: Reactor>(&mut self) {
         let (name, lane, reads) = (R::NAME, R::LANE, R::Reads::TYPES);
         let variables = || ringfence_lambda::variables::<ReactorFunction<R>>(&());
-        let plan = |event: &Current<'_>| {
-            let effects = R::plan(&R::Reads::decode(event)?);
-            Ok(effects.iter().map(|effect| format!("{effect:?}")).collect())
-        };
-        let reactor = ReactorInfo { name, lane, reads, views: R::VIEWS, variables, plan };
+        let (views, is_personal) = (R::VIEWS, !R::Reads::PERSONAL.is_empty());
+        let reactor = ReactorInfo { name, lane, reads, views, is_personal, variables };
         self.last().reactors.push(reactor);
     }
 

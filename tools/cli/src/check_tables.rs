@@ -38,18 +38,22 @@ pub(crate) struct Arguments {
     /// The table of the views.
     #[arg(long, env = "VIEW_TABLE", value_parser = name)]
     view_table: Option<String>,
+    /// The table of the keys of personal data.
+    #[arg(long, env = "KEY_TABLE", value_parser = name)]
+    key_table: Option<String>,
     #[command(flatten)]
     output: Output,
 }
 
 pub(crate) async fn check(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { logs, index_table, view_table, output } = arguments;
+    let Arguments { logs, index_table, view_table, key_table, output } = arguments;
     let names = [
         &logs.table,
         &logs.streams.aggregate_table,
         &logs.streams.document_table,
         index_table,
         view_table,
+        key_table,
     ];
     ensure!(
         names.iter().any(|name| name.is_some()),
@@ -57,9 +61,15 @@ pub(crate) async fn check(arguments: &Arguments, lists: &Lists) -> Result<ExitCo
     );
     let client = dynamo_client().await?;
     let mut checked = Vec::new();
-    let layouts =
-        [Layout::Events, Layout::Aggregates, Layout::Documents, Layout::Index, Layout::Views];
-    let tables = tables_of(&crate::tables::sources(), &lists.stack.catalog);
+    let layouts = [
+        Layout::Events,
+        Layout::Aggregates,
+        Layout::Documents,
+        Layout::Index,
+        Layout::Views,
+        Layout::Keys,
+    ];
+    let tables = tables_of(&crate::tables::sources(), &lists.stack.catalog, true);
     for ((table, layout), name) in tables.into_iter().zip(layouts).zip(names) {
         if let Some(name) = name {
             layout.check_known(&client, name).await?;

@@ -13,6 +13,7 @@ use ringfence_services::deadlines::{Sweep, Swept};
 use serde_json::json;
 
 use crate::Lists;
+use crate::keys::KeyFlags;
 use crate::machine::{DYNAMO_ENDPOINT, dynamo_client, http, local_dynamo};
 use crate::out::{Output, serialize_as, write_line};
 use crate::stats::since;
@@ -40,6 +41,8 @@ pub(crate) struct Arguments {
     tables: LogTables,
     #[command(flatten)]
     views: ViewTable,
+    #[command(flatten)]
+    keys: KeyFlags,
     /// Lets this time pass on the stack's clock first, such as 15m, 2h or 7d.
     #[arg(long = "in", value_name = "TIME", value_parser = since)]
     ahead: Option<Duration>,
@@ -48,11 +51,11 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn due(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { tables, views, ahead, output } = arguments;
+    let Arguments { tables, views, keys, ahead, output } = arguments;
     if let Some(ahead) = ahead {
         pass_time(*ahead).await?;
     }
-    let logs = tables.logs(dynamo_client().await?, Clock::system());
+    let logs = keys.open(tables.logs(dynamo_client().await?, Clock::system())).await?;
     let sweep = Sweep::new(&lists.deadlines, &logs, &views.view_table);
     let swept = sweep.map_err(|error| anyhow!(error))?.without_pauses().all(TIME).await;
     ensure!(swept.failures.is_empty(), "{}", swept.failures.join("; "));

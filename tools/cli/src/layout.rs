@@ -25,6 +25,7 @@ pub(crate) enum Layout {
     Index,
     PropulsionIndex,
     Views,
+    Keys,
 }
 
 impl Layout {
@@ -46,6 +47,7 @@ impl Layout {
             }
             Self::PropulsionIndex => "an index of Propulsion; see `ringfence import`",
             Self::Views => "a table of views, which --view-table names",
+            Self::Keys => "a table of keys of personal data, which --key-table names",
         }
     }
 
@@ -58,6 +60,7 @@ impl Layout {
             }
             "aggregateId (S), version (N)" => Some(Self::Aggregates),
             "p (S), i (N)" => Some(Self::Documents),
+            "p (S)" => Some(Self::Keys),
             "view (S), id (S)" => Some(Self::Views),
             _ => None,
         }

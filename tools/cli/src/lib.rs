@@ -25,6 +25,7 @@ mod import;
 mod index;
 mod json;
 pub mod kept;
+pub mod keys;
 pub mod lanes;
 mod layout;
 mod line;

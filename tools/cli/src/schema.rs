@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
 pub(crate) fn schema(arguments: &Arguments, lists: &Lists) -> ExitCode {
     let tables = match arguments.legacy {
         true => vec![legacy_table()],
-        false => tables_of(&lists.stack.sources, &lists.stack.catalog),
+        false => tables_of(&lists.stack.sources, &lists.stack.catalog, lists.stack.is_personal()),
     };
     let print = match arguments {
         Arguments { cloudformation: true, .. } => document::cloudformation,

@@ -16,7 +16,7 @@ use crate::machine::sdk_config;
 use crate::service::{Answer, CLOUDFORMATION, FORM, Service, encoded};
 
 /// Variables of flags, each with the output that has its value.
-const OUTPUTS: [(&str, &str); 12] = [
+const OUTPUTS: [(&str, &str); 15] = [
     ("API_URL", "ApiUrl"),
     ("AGGREGATE_TABLE", "AggregateTableName"),
     ("COMMAND_QUEUE_URL", "CommandQueueUrl"),
@@ -24,7 +24,10 @@ const OUTPUTS: [(&str, &str); 12] = [
     ("EVENT_BUS", "EventTopicName"),
     ("EVENT_TABLE", "EventTableName"),
     ("INDEX_TABLE", "IndexTableName"),
+    ("KEY_TABLE", "KeyTableName"),
     ("LOG_GROUP", "LogGroupName"),
+    ("PERSONAL_KEY", "PersonalKeyArn"),
+    ("STACK_NAME", "StackName"),
     ("TOKEN_URL", "TokenUrl"),
     ("USER_POOL_CLIENT_ID", "UserPoolClientId"),
     ("USER_POOL_ID", "UserPoolId"),

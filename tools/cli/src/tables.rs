@@ -90,7 +90,7 @@ impl LogTables {
             (LogKind::Documents, document_table),
         ];
         let named = all.into_iter().filter_map(|(log, table)| Some((log, table.clone()?)));
-        StackLogs { client, clock, tables: named.collect() }
+        StackLogs { client, clock, tables: named.collect(), vault: None }
     }
 
     /// The logs whose tables are named, for readers of the index.

@@ -24,7 +24,9 @@ use crate::own::ConsolePage;
 use crate::series::Series;
 use ringfence_cli::Lists;
 use ringfence_cli::api::{self, Api};
-use ringfence_cli::stack::{Outputs, name};
+use ringfence_cli::commands::CommandLines;
+use ringfence_cli::keys::KeyFlags;
+use ringfence_cli::stack::{Named, Outputs, name};
 use ringfence_cli::tables::{IndexTable, LogTables};
 use ringfence_cli::verdict::{StackVerdict, VerdictFlags};
 use ringfence_cli::work::Does;
@@ -51,6 +53,8 @@ pub(crate) struct Flags {
     view_table: Option<String>,
     #[command(flatten)]
     pub(crate) tables: LogTables,
+    #[command(flatten)]
+    keys: KeyFlags,
     /// The bus, for events of dead letters.
     #[arg(long, env = "EVENT_BUS", value_parser = name)]
     bus: Option<String>,
@@ -107,6 +111,10 @@ pub(crate) struct Site {
     pub(crate) flags: VerdictFlags,
     /// Its logs.
     pub(crate) logs: StackLogs,
+    /// The keys of personal data, for dry runs.
+    keys: KeyFlags,
+    /// The log lines of its commands.
+    pub(crate) commands: CommandLines,
     /// The folder with the samples of its functions.
     pub(crate) samples: PathBuf,
     api: Option<String>,
@@ -142,6 +150,8 @@ impl Site {
             stack: flags.stack.clone(),
             flags: flags.verdict.clone(),
             logs: flags.tables.logs(client.clone(), Clock::system()),
+            keys: flags.keys.clone(),
+            commands: flags.commands.clone(),
             samples: flags.samples.clone(),
             api: flags.api.clone(),
             token: flags.token.clone(),
@@ -164,6 +174,11 @@ impl Site {
     pub(crate) async fn api(&self) -> Result<Api> {
         let unnamed = "commands are sent to the HTTP API: name it with --api or --stack";
         Api::at(self.api.as_deref().context(unnamed)?, self.token.as_deref()).await
+    }
+
+    /// The logs for a dry run, which opens personal data if their keys are named.
+    pub(crate) async fn opened(&self) -> Result<StackLogs> {
+        self.keys.open(self.logs.clone()).await
     }
 
     /// The index with a new meter, because each page shows its cost.

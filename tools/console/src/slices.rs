@@ -134,10 +134,13 @@ pub(crate) async fn page(
         Err(wrong) => Below::Failed(wrong),
         Ok(command) => {
             let payload = payload(&command, key(&parameters)).to_string();
-            let slices = &site.lists.slices;
-            let explained =
-                slices.explain(&site.logs, &of.of.name, &payload, &Issuers::default()).await;
-            explained.map_or_else(|error| Below::Failed(format!("{error:#}")), Below::Explained)
+            let (slices, issuers) = (&site.lists.slices, Issuers::default());
+            let explained = async {
+                slices.explain(&site.opened().await?, &of.of.name, &payload, &issuers).await
+            };
+            explained
+                .await
+                .map_or_else(|error| Below::Failed(format!("{error:#}")), Below::Explained)
         }
     };
     Ok(of.markup(&site, &parameters, &below))

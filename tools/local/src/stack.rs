@@ -114,12 +114,13 @@ impl RunningStack {
         let api = format!("http://{address}");
         let services = format!("http://{}", services_listener.local_addr()?);
         let data = format!("http://{}", data_listener.local_addr()?);
-        let mut model = options.template.model(&services)?;
+        let keep = options.keep.as_deref();
+        let model = options.template.model(&services)?;
+        let mut model = model.with_keys_in(keep.unwrap_or(&folder));
         if options.auth {
             tokens::require(&mut model)?;
         }
         let notices = Notices::default();
-        let keep = options.keep.as_deref();
         let kept = keep.map(|folder| Kept::open(folder, &model, &notices)).transpose()?;
         let dynamo = database(kept.as_ref(), &model.tables).await?;
         let common = environment::common(&data, &services);

@@ -17,9 +17,9 @@ const WRITTEN: &str = "
     FunctionsFail IndexEvents IndexEventsAggregates IndexEventsDeadLetters IndexEventsDocuments
     IndexEventsFailedBatches IndexEventsHasDeadLetters IndexEventsRole IndexEventsStream IndexStreamArn
     IndexTable IndexTableArn IndexTableName IndexTableStreamArn JwtAudience JwtIssuer JwtIssuers
-    LanesParked LinesOfFailures LinesOfLateRecords LogLevel LogRetentionDays Logs LookAtMappings
+    KeyTable KeyTableArn KeyTableName LanesParked LinesOfFailures LinesOfLateRecords LogLevel LogRetentionDays Logs LookAtMappings
     MailFrom MailIdentity MappingsStopped MetricsPerSlice ProjectViews ProjectViewsFailedBatches ProjectViewsRole ProjectViewsStream
-    PublishEvents PublishEventsAggregates PublishEventsDeadLetters PublishEventsDocuments
+    PersonalKey PublishEvents PublishEventsAggregates PublishEventsDeadLetters PublishEventsDocuments
     PublishEventsFailedBatches PublishEventsHasDeadLetters PublishEventsRole PublishEventsStream
     QueryViews QueryViewsConcurrency QueryViewsRole ReactInOrder ReactInOrderRole ReaderMemory RowsParked RunCommands
     RunCommandsRole ShowDashboard SmtpUrlParameter SpansUrl StreamsBehind TableKeyArn UserPool

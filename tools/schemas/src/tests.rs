@@ -43,6 +43,7 @@ fn stack() -> Stack {
             "free-room" => None,
             _ => Some(&[]),
         },
+        is_personal: false,
         depends_on: BTreeMap::new,
         has_item: || false,
     };

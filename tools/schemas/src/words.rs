@@ -193,7 +193,6 @@ pub(crate) fn boundaries(
         versions: BTreeMap::new(),
         public: false,
         retired: false,
-        subjects: ringfence_core::Subjects::NONE,
         write: None,
         ..now.clone()
     };

@@ -48,6 +48,8 @@ pub struct BillLine {
 #[derive(Debug, Default)]
 struct Facts {
     alarm_metrics: f64,
+    /// Keys of KMS.
+    keys: f64,
     dashboards: f64,
     /// Runs on a schedule a month, of functions and of state machines.
     runs: f64,
@@ -131,7 +133,8 @@ impl Facts {
         let hours = 1.0 - (-commands_a_day / 24.0).exp();
         let metrics = 2.0 * views + lanes;
         let item = |what, known, dollars| BillLine { what, dollars, known };
-        vec![
+        let keys = (self.keys > 0.0).then(|| item("keys of KMS", Counted, KEY.of(self.keys)));
+        let rest = vec![
             item("alarms", Counted, ALARM.of(self.alarm_metrics)),
             item("dashboard", Counted, DASHBOARD.of(self.dashboards)),
             item(
@@ -200,7 +203,8 @@ impl Facts {
                     + woken * (READ.of(LANES_READ) + lambda(self.reader_memory, LANES_MS)),
             ),
             item("storage of one month's events", Modelled, STORAGE.of(commands * STORED)),
-        ]
+        ];
+        keys.into_iter().chain(rest).collect()
     }
 }
 
@@ -226,6 +230,7 @@ impl Template<'_> {
                     };
                     facts.alarm_metrics += metrics.map_or(1.0, |all| count(read(all)));
                 }
+                "AWS::KMS::Key" => facts.keys += 1.0,
                 "AWS::CloudWatch::Dashboard" => facts.dashboards += 1.0,
                 "AWS::Serverless::StateMachine" => facts.machine_runs += runs(properties),
                 "AWS::Serverless::Function" => {

@@ -37,12 +37,16 @@ pub fn cloudformation(tables: &[StackTable]) -> String {
     serde_yaml_ng::to_string(&document).expect("JSON has a form in YAML")
 }
 
-/// The properties of a table of a stack: the layout that its log needs, protection, and restores to any time of the
-/// last 35 days.
+/// The properties of a table of a stack: the layout that its log needs, protection, and restores to any time of its
+/// last days.
 fn properties(table: &StackTable) -> Value {
     let mut properties = table.layout.properties();
     properties["DeletionProtectionEnabled"] = json!(true);
-    properties["PointInTimeRecoverySpecification"] = json!({ "PointInTimeRecoveryEnabled": true });
+    let recovery = &mut properties["PointInTimeRecoverySpecification"];
+    *recovery = json!({ "PointInTimeRecoveryEnabled": true });
+    if let Some(days) = table.recovery_days {
+        recovery["RecoveryPeriodInDays"] = json!(days);
+    }
     properties
 }
 
@@ -80,7 +84,12 @@ pub fn terraform(tables: &[StackTable]) -> String {
                 block.set("enabled", "true");
             });
         }
-        body.block("point_in_time_recovery", |block| block.set("enabled", "true"));
+        body.block("point_in_time_recovery", |block| {
+            block.set("enabled", "true");
+            if let Some(days) = table.recovery_days {
+                block.set("recovery_period_in_days", &days.to_string());
+            }
+        });
         body.block("lifecycle", |block| block.set("prevent_destroy", "true"));
         let _ =
             write!(module, "\nresource \"aws_dynamodb_table\" \"{name}\" {{\n{}}}\n", body.lines());
@@ -235,7 +244,7 @@ pub(crate) mod tests {
     }
 
     fn tables() -> Vec<StackTable> {
-        tables_of(&[ringfence_dcb_log::SOURCE].into(), &catalog())
+        tables_of(&[ringfence_dcb_log::SOURCE].into(), &catalog(), true)
     }
 
     #[test]

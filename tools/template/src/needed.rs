@@ -13,19 +13,26 @@ pub struct StackTable {
     pub holds: &'static str,
     /// Its keys, its indexes and its stream.
     pub layout: TableLayout,
+    /// The days to which it can be restored; `None` for 35, DynamoDB's most.
+    pub recovery_days: Option<u32>,
 }
 
-/// The tables of a stack with these logs and these events.
+/// The tables of a stack with these logs and these events. One with personal data has a table of keys.
 #[must_use]
-pub fn tables_of(logs: &Sources, catalog: &Catalog) -> Vec<StackTable> {
-    let table = |id, holds, layout| StackTable { id, holds, layout };
+pub fn tables_of(logs: &Sources, catalog: &Catalog, is_personal: bool) -> Vec<StackTable> {
+    let table = |id, holds, layout| StackTable { id, holds, layout, recovery_days: None };
     let logs =
         logs.iter().map(|log| table(log.facts().table, log.facts().name, log.layout(catalog)));
     let others = [
         table("IndexTable", "the index", ringfence_feed::table_layout()),
         table("ViewTable", "the views", ringfence_views::table_layout()),
     ];
-    logs.chain(others).collect()
+    // A forgotten person's key is in no backup after these days.
+    let keys = is_personal.then(|| StackTable {
+        recovery_days: Some(7),
+        ..table("KeyTable", "the keys of personal data", ringfence_subjects::table_layout())
+    });
+    logs.chain(others).chain(keys).collect()
 }
 
 /// The table of one event store in Castore's older layout, for programs outside of stacks: no stack uses it.
@@ -35,5 +42,6 @@ pub fn legacy_table() -> StackTable {
         id: "LegacyAggregateTable",
         holds: "one event store, in Castore's older layout",
         layout: ringfence_aggregate_log::legacy_table_layout(),
+        recovery_days: None,
     }
 }

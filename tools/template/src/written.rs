@@ -18,6 +18,7 @@ mod settings;
 mod source;
 mod table;
 mod variables;
+mod vault;
 mod way_out;
 mod write;
 

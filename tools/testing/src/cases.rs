@@ -6,7 +6,9 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use ringfence_aws::wire::Exchange;
 use ringfence_core::kit::{BEGIN_MS, Case, catalog, fail};
-use ringfence_core::{Access, Context, Due, Envelope, LogKind, LogName, LogOf, OnLog, Plan, Slice};
+use ringfence_core::{
+    Access, Context, Due, Envelope, LogKind, LogName, LogOf, OnLog, Plan, Slice, is_personal,
+};
 use ringfence_document_log::TipLimits;
 use ringfence_local::template::Template;
 use ringfence_log::{InTable, Log};
@@ -43,6 +45,18 @@ type Requests = Vec<(String, Value)>;
 /// every permission that no case needs. Under `UPDATE=1` it writes the needed permissions into the template.
 pub async fn check_cases<M: Members>() {
     let current = Current::of::<M>();
+    let (stack, template, asked) =
+        (&current.stack, current.template(), asked_of::<M>(&current).await);
+    if written::is_asked() {
+        let grants = grants(&template, &tables(&template), &asked);
+        let grants = grants.unwrap_or_else(|error| fail("template.yaml", error));
+        check_none(&differences_of_template(stack, Some(&grants)));
+    }
+    check_requests(Current::of::<M>().template(), &asked);
+}
+
+/// The requests of the functions that carry out commands.
+pub(crate) async fn asked_of<M: Members>(current: &Current) -> Vec<Asked> {
     let (stack, template, model) = (&current.stack, current.template(), current.model());
     let mut cases = Cases { template: &template, on_dynamo: Vec::new(), dues: Vec::new() };
     MemberList::walk::<M>(&mut cases);
@@ -78,12 +92,7 @@ pub async fn check_cases<M: Members>() {
         let all = of_slices.chain(requests_of_answers(&template).await).collect();
         asked.push((binary.to_owned(), all));
     }
-    if written::is_asked() {
-        let grants = grants(&template, &tables(&template), &asked);
-        let grants = grants.unwrap_or_else(|error| fail("template.yaml", error));
-        check_none(&differences_of_template(stack, Some(&grants)));
-    }
-    check_requests(Current::of::<M>().template(), &asked);
+    asked
 }
 
 /// The requests of announced appends. Another build may declare copies of any fence that these requests update, so an
@@ -154,6 +163,10 @@ impl Visitor for Cases<'_> {
 async fn on_dynamo<S: Slice<Context: Context<Log: Log<S>>>>(template: &Template) -> Requests {
     let log = LogOf::<S>::KIND;
     let mut requests = planned::<S>(log);
+    if is_personal::<S>() {
+        let asked = Dynamo::with(template, &[]).requests_of_vaults(true).await.into_iter();
+        requests.extend(asked.map(|asked| (asked.operation, asked.request)));
+    }
     for tips in tips_of(log) {
         for case in S::cases() {
             let mut as_prepared = None;
@@ -200,6 +213,7 @@ async fn prepared<S: Slice<Context: Context<Log: Log<S>>>>(
     let table = InTable { tips, ..dynamo.table(log) };
     case.prepare(&open::<S>(&table, 0), &|now_ms| table.clock.set(now_ms)).await;
     dynamo.wire.forget();
+    let table = InTable { vault: dynamo.vault(), ..table };
     (dynamo, table)
 }
 

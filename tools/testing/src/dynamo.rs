@@ -4,23 +4,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use ringfence_aws::wire::{Director, Fault, Wire};
+use ringfence_aws::wire::{Director, Exchange, Fault, Wire};
 use ringfence_aws::{Clock, Random, seed_thread};
-use ringfence_core::Catalog;
-use ringfence_core::LogKind;
 use ringfence_core::kit::{BEGIN_MS, fail};
+use ringfence_core::personal::{MARKED, OF};
+use ringfence_core::{Catalog, LogKind, Tag, Vault, VaultError};
 use ringfence_local::engine::Engine;
 use ringfence_local::template::Template;
 use ringfence_log::{InTable, StackLogs};
+use ringfence_subjects::{KeyTable, KeyVault, Wrap};
 use ringfence_template::written::table_of;
-use serde_json::Value;
+use serde_json::{Value, json};
+use tempfile::TempDir;
 
 /// A request takes at most this long, if requests take time.
 const LATENCY_MAX_MS: u64 = 8;
 
+/// The table of keys of personal data.
+const KEYS: &str = "KeyTable";
+
 /// The logical ids of the tables that a template has.
 pub(crate) fn tables(template: &Template) -> Vec<&'static str> {
-    let all = ["EventTable", "AggregateTable", "DocumentTable", "IndexTable", "ViewTable"];
+    let all = ["EventTable", "AggregateTable", "DocumentTable", "IndexTable", "ViewTable", KEYS];
     all.into_iter().filter(|table| template.table(table).is_ok()).collect()
 }
 
@@ -33,19 +38,22 @@ pub struct Dynamo {
     pub client: Client,
     /// A clock that stands still until it is set.
     pub clock: Clock,
+    /// The folder of the key that wraps the keys of personal data, if the template has a table of them.
+    keys: Option<TempDir>,
 }
 
 impl Dynamo {
-    /// A DynamoDB with the tables of these logical ids. Panics if the template lacks one of them, unless it is the
-    /// event table.
+    /// A DynamoDB with the tables of these logical ids, and with the template's table of keys. Panics if the template
+    /// lacks one of them, unless it is the event table.
     #[must_use]
     pub fn with(template: &Template, tables: &[&str]) -> Self {
         let engine = Engine::memory().unwrap_or_else(|error| fail("the DynamoDB", error));
-        for table in tables {
+        let keys = template.table(KEYS).is_ok().then_some(KEYS);
+        for table in tables.iter().copied().chain(keys.filter(|keys| !tables.contains(keys))) {
             let mut properties = match template.table(table) {
                 Ok(properties) => properties,
                 // Checks of readers write their own events, on the DCB log.
-                Err(_) if *table == "EventTable" => dcb_table(),
+                Err(_) if table == "EventTable" => dcb_table(),
                 Err(error) => fail("the template", error),
             };
             // No test reads its stream.
@@ -58,7 +66,8 @@ impl Dynamo {
         let wire = Wire::default();
         let client = wire
             .client_of(Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body)));
-        Self { wire, client, clock: Clock::fixed(BEGIN_MS) }
+        let keys = keys.map(|_| tempfile::tempdir().unwrap_or_else(|error| fail(KEYS, error)));
+        Self { wire, client, clock: Clock::fixed(BEGIN_MS), keys }
     }
 
     /// The logs in the tables of a stack.
@@ -66,13 +75,41 @@ impl Dynamo {
     pub fn logs(&self) -> StackLogs {
         let all = [LogKind::Dcb, LogKind::Aggregates, LogKind::Documents];
         let tables = all.map(|log| (log, table_of(log).to_owned())).into();
-        StackLogs { client: self.client.clone(), clock: self.clock.clone(), tables }
+        let (client, clock) = (self.client.clone(), self.clock.clone());
+        StackLogs { client, clock, tables, vault: self.vault() }
     }
 
     /// The table of a log.
     #[must_use]
     pub fn table(&self, log: LogKind) -> InTable {
-        InTable::new(self.client.clone(), table_of(log), self.clock.clone())
+        let table = InTable::new(self.client.clone(), table_of(log), self.clock.clone());
+        InTable { vault: self.vault(), ..table }
+    }
+
+    /// A vault that knows no key yet, if the template has a table of keys.
+    #[must_use]
+    pub fn vault(&self) -> Option<Arc<dyn Vault>> {
+        let wrap = Wrap::file(&self.keys.as_ref()?.path().join("key"));
+        let wrap = wrap.unwrap_or_else(|error| fail(KEYS, error));
+        let table = KeyTable::new(self.client.clone(), KEYS, self.clock.clone());
+        Some(Arc::new(KeyVault::new("stack", table, wrap, self.clock.clone())))
+    }
+
+    /// The requests of functions that open personal data, of which some also seal new ones.
+    pub(crate) async fn requests_of_vaults(&self, seals: bool) -> Vec<Exchange> {
+        let Some((writer, reader)) = self.vault().zip(self.vault()) else { return Vec::new() };
+        let mut value = json!({ MARKED: "a", OF: "s" });
+        let mut tag = Tag::new("t", "a");
+        let asked = async {
+            self.wire.forget();
+            writer.seal(vec![&mut value]).await?;
+            writer.blind(vec![&mut tag]).await?;
+            let sealed = self.wire.take();
+            reader.open(vec![&mut value]).await?;
+            let opened = self.wire.take();
+            Ok::<_, VaultError>(if seals { [sealed, opened].concat() } else { opened })
+        };
+        asked.await.unwrap_or_else(|error| fail("a vault", error))
     }
 
     /// From now on each request takes some milliseconds, at random from a seed. So concurrent commands overlap, and

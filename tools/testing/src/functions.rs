@@ -159,7 +159,8 @@ fn a_lane_by_a_tag_is_one_that_every_event_has(stack: &Stack) -> Vec<String> {
 /// Lines unless the tables of the template have the layouts that the catalog needs, also with a team's settings.
 fn tables_have_their_layouts(current: &Current) -> Vec<String> {
     let (template, mut lines) = (current.json(), Vec::new());
-    for StackTable { id, layout, .. } in tables_of(&current.stack.sources, &current.stack.catalog) {
+    let Stack { sources, catalog, .. } = &current.stack;
+    for StackTable { id, layout, .. } in tables_of(sources, catalog, current.stack.is_personal()) {
         let found = &template["Resources"][id]["Properties"];
         if !found.is_null() {
             let defects = compare(&layout, found).into_iter();

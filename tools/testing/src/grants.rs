@@ -26,6 +26,7 @@ pub(crate) fn besides_items(
     stack: &Stack,
     template: &Value,
     functions: &BTreeMap<String, Value>,
+    with_vaults: &BTreeSet<String>,
 ) -> Vec<Value> {
     let mut due =
         vec![allow("Log", json!(["logs:CreateLogStream", "logs:PutLogEvents"]), arn("Logs"))];
@@ -76,6 +77,14 @@ pub(crate) fn besides_items(
             due.push(allow("ReadQueue", json!(names), queue));
         }
     }
+    let binary =
+        |id: &str| template["Resources"][id]["Metadata"]["BuildProperties"]["Binary"].as_str();
+    let needs = |id: &&String| binary(id).is_some_and(|name| with_vaults.contains(name));
+    let opens: Vec<_> = functions.keys().filter(needs).collect();
+    if !opens.is_empty() {
+        let is_reactor = |id: &str| stack.reactors().any(|(_, it)| binary(id) == Some(it.name));
+        due.extend(of_vault(opens.iter().any(|id| *id != "QueryViews" && !is_reactor(id))));
+    }
     if functions.contains_key("ForwardSpans") {
         due.push(send_spans());
     }
@@ -84,6 +93,24 @@ pub(crate) fn besides_items(
         due.push(allow("KeepFailures", json!("sqs:SendMessage"), arn(AUTOMATIONS_QUEUE)));
     }
     due
+}
+
+/// The statements on the key of KMS. A function that seals may make the keys of the stack.
+fn of_vault(seals: bool) -> [Value; 2] {
+    let (actions, purposes): (&[&str], &[&str]) = match seals {
+        true => (&["kms:Decrypt", "kms:Encrypt"], &["branch", "blind"]),
+        false => (&["kms:Decrypt"], &["branch"]),
+    };
+    let key = || arn("PersonalKey");
+    let mut wrap = allow("WrapPersonalKeys", json!(actions), key());
+    wrap["Condition"] = json!({ "StringEquals": {
+        "kms:EncryptionContext:stack": { "!Ref": "AWS::StackName" },
+        "kms:EncryptionContext:purpose": purposes,
+    }});
+    let mut table = allow("ReadKeyTable", json!("kms:Decrypt"), key());
+    let dynamo = json!({ "!Sub": "dynamodb.${AWS::Region}.amazonaws.com" });
+    table["Condition"] = json!({ "StringEquals": { "kms:ViaService": dynamo } });
+    [wrap, table]
 }
 
 /// The statements for the variables of a function and the variables of all functions.

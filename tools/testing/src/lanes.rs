@@ -14,8 +14,9 @@ use ringfence_reactors::{
 };
 use ringfence_stack::Members;
 
-use crate::readers::{VIEWS, World, asked_by, noted, requests_of_rows};
-use crate::requests::check_requests;
+use crate::Dynamo;
+use crate::readers::{VIEWS, World, noted, requests_of_rows};
+use crate::requests::{Asked, asked_by, check_requests};
 use crate::written::Current;
 
 /// The logical id of the function that feeds ordered automations.
@@ -107,13 +108,21 @@ pub(crate) async fn requests_of_lanes(
 /// Compares the requests of each reactor with its role. Panics unless the role allows exactly them.
 pub async fn check_roles_of_reactors<M: Members>() {
     let current = Current::of::<M>();
+    check_requests(current.template(), &asked_of_reactors(&current).await);
+}
+
+/// The requests of the reactors.
+pub(crate) async fn asked_of_reactors(current: &Current) -> Vec<Asked> {
     let template = current.template();
     let mut all = Vec::new();
     for (context, reactor) in current.stack.reactors() {
         let of_aggregates = context.log == LogKind::Aggregates;
         let mut asked = requests_of_lanes(&template, reactor.name, true, of_aggregates).await;
         asked.extend(requests_of_rows(&template, reactor.views).await);
+        if reactor.is_personal {
+            asked.extend(Dynamo::with(&template, &[]).requests_of_vaults(false).await);
+        }
         all.push(asked_by(reactor.name, asked));
     }
-    check_requests(template, &all);
+    all
 }

@@ -30,6 +30,8 @@ mod samples;
 mod schemas;
 pub mod template;
 mod variables;
+#[cfg(test)]
+mod vaults;
 mod written;
 
 pub use callers::check_callers;
@@ -40,8 +42,9 @@ pub use functions::check_functions;
 pub use lanes::check_roles_of_reactors;
 pub use payloads::check_bad_input;
 pub use readers::{
-    check_role, check_role_of_index_events, check_role_of_project_views, check_role_of_query_views,
+    check_role_of_index_events, check_role_of_project_views, check_role_of_query_views,
 };
+pub use requests::check_role;
 pub use roles::check_roles;
 pub use rooms::check_rooms;
 pub use schemas::check_schemas;

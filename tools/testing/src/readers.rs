@@ -23,8 +23,7 @@ use serde_json::json;
 
 use crate::Dynamo;
 use crate::dynamo::tables;
-use crate::requests::{Asked, check_requests};
-use crate::template::binary;
+use crate::requests::check_role_of;
 use crate::written::Current;
 
 /// The logical ids of the tables, which are their names too.
@@ -220,19 +219,6 @@ impl World {
     }
 }
 
-/// Compares requests of a function with its role. The names of the tables are their logical ids. Panics unless the role
-/// allows exactly the requests.
-pub fn check_role(function: &str, asked: Vec<Exchange>) {
-    let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
-    check_requests(template, &[asked_by(function, asked)]);
-}
-
-/// The requests of a function.
-pub(crate) fn asked_by(function: &str, asked: Vec<Exchange>) -> Asked {
-    let asked = asked.into_iter().map(|asked| (asked.operation, asked.request)).collect();
-    (function.to_owned(), asked)
-}
-
 /// The requests of a reader of rows of these views, which waits for an event.
 pub(crate) async fn requests_of_rows(template: &Template, views: &[&'static str]) -> Vec<Exchange> {
     let world = World::of(template);
@@ -260,13 +246,6 @@ pub async fn check_role_of_index_events<M: Members>() {
     let template = current.template();
     let asked = requests_of_index_events(&World::of(&template)).await;
     check_role_of(&current, "IndexEvents", asked);
-}
-
-/// Compares requests with the role of a function that serves all contexts.
-fn check_role_of(current: &Current, id: &str, asked: Vec<Exchange>) {
-    let model = current.model();
-    let binary = binary(&model, id).unwrap_or_else(|| panic!("template.yaml lacks {id}"));
-    check_requests(current.template(), &[asked_by(binary, asked)]);
 }
 
 async fn requests_of_index_events(world: &World) -> Vec<Exchange> {
@@ -323,9 +302,13 @@ pub async fn check_role_of_project_views<M: Members>() {
 /// Compares the requests of query-views with its role. Panics unless the role allows exactly them.
 pub async fn check_role_of_query_views<M: Members>() {
     let current = Current::of::<M>();
-    if current.stack.views().is_empty() {
-        return;
+    if !current.stack.views().is_empty() {
+        check_role_of(&current, "QueryViews", asked_of_query_views(&current).await);
     }
+}
+
+/// The requests of query-views.
+pub(crate) async fn asked_of_query_views(current: &Current) -> Vec<Exchange> {
     let world = World::of(&current.template());
     let client = world.dynamo.client.clone();
     let reader = ViewReader::new(client, world.index(), VIEWS, &[Definition::of::<Notes>()]);
@@ -347,7 +330,10 @@ pub async fn check_role_of_query_views<M: Members>() {
     for question in [json!({ "view": "notes", "id": "a" }), json!({ "view": "notes" }), wait] {
         asked.extend(ask(question).await);
     }
-    check_role_of(&current, "QueryViews", asked);
+    if current.stack.views().iter().any(Definition::is_personal) {
+        asked.extend(world.dynamo.requests_of_vaults(false).await);
+    }
+    asked
 }
 
 #[cfg(test)]

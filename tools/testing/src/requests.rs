@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use ringfence_aws::wire::Exchange;
 use ringfence_core::kit::fail;
 use ringfence_local::stack_root;
 use ringfence_local::template::{Excess, LackingPermission, Template, TemplateError, excess};
@@ -10,8 +11,8 @@ use ringfence_template::written::{Grant, Grants};
 use serde_json::Value;
 
 use crate::dynamo::tables;
-use crate::template::check_none;
-use crate::written;
+use crate::template::{binary, check_none};
+use crate::written::{self, Current};
 
 /// A function's name, and its requests: operations and bodies. The names of the tables are their logical ids.
 pub(crate) type Asked = (String, Vec<(String, Value)>);
@@ -21,6 +22,26 @@ pub(crate) fn check_requests(template: Template, asked: &[Asked]) {
     let template = template.whole();
     let lines = lines(&template, &tables(&template), asked);
     check_none(&lines.unwrap_or_else(|error| fail("template.yaml", error)));
+}
+
+/// Compares requests of a function with its role. The names of the tables are their logical ids. Panics unless the role
+/// allows exactly the requests.
+pub fn check_role(function: &str, asked: Vec<Exchange>) {
+    let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
+    check_requests(template, &[asked_by(function, asked)]);
+}
+
+/// The requests of a function.
+pub(crate) fn asked_by(function: &str, asked: Vec<Exchange>) -> Asked {
+    let asked = asked.into_iter().map(|asked| (asked.operation, asked.request)).collect();
+    (function.to_owned(), asked)
+}
+
+/// Compares requests with the role of a function that serves all contexts.
+pub(crate) fn check_role_of(current: &Current, id: &str, asked: Vec<Exchange>) {
+    let model = current.model();
+    let binary = binary(&model, id).unwrap_or_else(|| panic!("template.yaml lacks {id}"));
+    check_requests(current.template(), &[asked_by(binary, asked)]);
 }
 
 /// The permissions that the roles lack, and the permissions that no request needs.

@@ -5,7 +5,7 @@
 //! requests of the functions. Requests do not show everything, so the checks here are for the rest: the role of each
 //! function, the keys and transactions that limit a role, and its permissions outside of DynamoDB.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_core::LogKind;
 use ringfence_stack::{ContextInfo, Members, Stack};
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::grants::{besides_items, differences, send_spans};
 use crate::lanes::IN_ORDER;
 use crate::template::{arn, check_none, resources, table_arn};
+use crate::variables::with_vaults;
 use crate::written::Current;
 
 /// The role of fire-deadlines.
@@ -25,17 +26,24 @@ const RUN_COMMANDS: &str = "RunCommandsRole";
 /// Panics unless each function has its role, and each role allows exactly what its functions need. The message says
 /// what to write into `template.yaml`.
 pub fn check_roles<M: Members>() {
-    let current = Current::of::<M>();
+    check_none(&troubles_of::<M>(&Current::of::<M>()));
+}
+
+pub(crate) fn troubles_of<M: Members>(current: &Current) -> Vec<String> {
     let (stack, template) = (&current.stack, current.json());
     let of = [
         every_function_has_the_role_of_its_log_or_context_or_its_own_role(stack, &template),
         writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys(
             stack, &template,
         ),
-        besides_items_a_role_allows_what_its_functions_need_and_no_more(stack, &template),
+        besides_items_a_role_allows_what_its_functions_need_and_no_more(
+            stack,
+            &template,
+            &with_vaults::<M>(stack, &current.model()),
+        ),
         no_statement_names_everything_and_only_rows_are_deleted(&template),
     ];
-    check_none(&of.concat());
+    of.concat()
 }
 
 /// The role that a function must have.
@@ -88,6 +96,8 @@ fn keys(stack: &Stack, role: &str, table: &str) -> (Vec<String>, bool) {
     let streams: Vec<_> = of_role.filter_map(prefix).collect();
     let some = |keys: &[&str]| (keys.iter().map(|key| (*key).to_owned()).collect(), false);
     match role {
+        // A key is a person's, and not of one context.
+        _ if table.contains("KeyTable") => some(&[]),
         _ if !streams.is_empty() => (streams, true),
         // Checkpoints of readers, and the served generation of each view.
         "ProjectViewsRole" => some(&["$ReaderCheckpoint-*", "$View-*"]),
@@ -204,12 +214,14 @@ fn writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys
 fn besides_items_a_role_allows_what_its_functions_need_and_no_more(
     stack: &Stack,
     template: &Value,
+    with_vaults: &BTreeSet<String>,
 ) -> Vec<String> {
     let mut troubles = Vec::new();
     for (role, functions) in roles(stack, template) {
         let mut found = statements(template, &role);
         found.retain(|statement| !is_about_items(statement));
-        troubles.extend(differences(&role, &found, &besides_items(stack, template, &functions)));
+        let due = besides_items(stack, template, &functions, with_vaults);
+        troubles.extend(differences(&role, &found, &due));
     }
     troubles.into_iter().map(|line| format!("template.yaml: {line}")).collect()
 }
@@ -238,11 +250,15 @@ fn no_statement_names_everything_and_only_rows_are_deleted(template: &Value) -> 
         .flat_map(|list| list.as_array().expect("the shape of a template"))
         .collect();
     let known = statements.iter().filter(|statement| ***statement == send_spans()).count();
+    // In the policy of a key of KMS, the star is the key.
+    let of_keys = resources(template, "AWS::KMS::Key");
+    let of_keys = of_keys.values().filter_map(|key| key["KeyPolicy"]["Statement"].as_array());
+    let of_keys = of_keys.map(Vec::len).sum::<usize>();
     let named = named.iter().map(|resource| resource.to_string());
     // Only the objects of a bucket may be named by a star.
     let stars: Vec<_> = named.filter(|it| it.replace(".Arn}/*", "").contains('*')).collect();
     let mut troubles = Vec::new();
-    if stars.len() != known || known > 1 {
+    if stars.len() != known + of_keys || known > 1 {
         troubles
             .push(format!("template.yaml: name resources without a star: {}", stars.join(", ")));
     }
@@ -276,6 +292,7 @@ fn a_statement_that_is_not_limited_to_its_keys_is_named() {
             reacts_to: &[],
             order: None,
             scopes: None,
+            is_personal: false,
             depends_on: BTreeMap::new,
             has_item: || false,
         }],

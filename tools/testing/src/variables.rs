@@ -38,10 +38,8 @@ impl Visitor for Read {
     }
 }
 
-pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(
-    stack: &Stack,
-    model: &Model,
-) -> Vec<String> {
+/// The variables that each function reads, by its binary.
+fn read<M: Members>(stack: &Stack, model: &Model) -> BTreeMap<String, VariableNames> {
     let mut read = Read(BTreeMap::new());
     MemberList::walk::<M>(&mut read);
     let serving = [
@@ -54,9 +52,25 @@ pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(
         ("RunCommands", variables::<RunCommands>(&QueuedSlices::of::<M>())),
         ("ForwardSpans", variables::<ForwardSpans>(&())),
     ];
-    let mut read: BTreeMap<&str, _> = read.0;
     // The template of a new stack has variables for functions that it does not need yet.
-    read.extend(serving.into_iter().map(|(id, names)| (binary(model, id).unwrap_or(id), names)));
+    let serving = serving.into_iter().map(|(id, names)| (binary(model, id).unwrap_or(id), names));
+    let all = read.0.into_iter().chain(serving);
+    all.map(|(name, names)| (name.to_owned(), names)).collect()
+}
+
+/// The binaries of the functions that need a vault for personal data.
+pub(crate) fn with_vaults<M: Members>(stack: &Stack, model: &Model) -> BTreeSet<String> {
+    let needs = |names: &VariableNames| names.required.contains("PERSONAL_KEY");
+    let all = read::<M>(stack, model).into_iter();
+    all.filter(|(_, names)| needs(names)).map(|(name, _)| name).collect()
+}
+
+pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(
+    stack: &Stack,
+    model: &Model,
+) -> Vec<String> {
+    let read = read::<M>(stack, model);
+    let read = read.iter().map(|(name, names)| (name.as_str(), names)).collect();
     let functions = model.functions.iter();
     let set = functions.map(|function| {
         let names = function.environment.keys().map(String::as_str);
@@ -67,7 +81,7 @@ pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(
 
 /// A line for each variable that a function lacks, and for each that nothing reads.
 fn differing(
-    read: &BTreeMap<&str, VariableNames>,
+    read: &BTreeMap<&str, &VariableNames>,
     set: &BTreeMap<&str, BTreeSet<&str>>,
 ) -> Vec<String> {
     // Each function has the variables of `Globals`, whether it reads them or not.
@@ -109,7 +123,8 @@ fn a_variable_that_is_missing_or_that_nothing_reads_is_named() {
         required: names(required),
         optional: names(optional),
     };
-    let read = BTreeMap::from([("a", reads(&["TABLE"], &["CACHE"])), ("b", reads(&["BUS"], &[]))]);
+    let (a, b) = (reads(&["TABLE"], &["CACHE"]), reads(&["BUS"], &[]));
+    let read = BTreeMap::from([("a", &a), ("b", &b)]);
     let set = |a: &[&'static str], b: &[&'static str]| {
         let set = |names: &[&'static str]| names.iter().copied().collect();
         differing(&read, &BTreeMap::from([("a", set(a)), ("b", set(b))]))

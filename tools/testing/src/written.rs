@@ -44,6 +44,15 @@ impl Current {
         Self { stack, text }
     }
 
+    /// The stack `M` with a new template, in which roles have these grants.
+    #[cfg(test)]
+    pub(crate) fn new<M: Members>(grants: Option<&Grants>) -> Self {
+        let stack = Stack::of::<M>().expect("a stack");
+        let place = StackPlace::of(std::path::Path::new("new"));
+        let text = written("AWSTemplateFormatVersion: \"2010-09-09\"\n", &stack, &place, grants);
+        Self { stack, text: text.expect("a template") }
+    }
+
     /// The template.
     pub(crate) fn template(&self) -> Template {
         Template::parse(&self.text).unwrap_or_else(|error| fail("the template", error))

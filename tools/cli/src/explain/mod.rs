@@ -11,6 +11,7 @@ use clap::Args;
 use ringfence_aws::Clock;
 use ringfence_stack::Stack;
 
+use crate::keys::KeyFlags;
 use crate::machine::dynamo_client;
 use crate::out::Output;
 use crate::send::{find, text};
@@ -45,6 +46,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     tables: LogTables,
     #[command(flatten)]
+    keys: KeyFlags,
+    #[command(flatten)]
     output: Output,
 }
 
@@ -53,9 +56,9 @@ pub(crate) async fn explain(
     stack: &Stack,
     slices: &Slices,
 ) -> Result<ExitCode> {
-    let Arguments { slice, data, jwt_issuers, tables, output } = arguments;
+    let Arguments { slice, data, jwt_issuers, tables, keys, output } = arguments;
     find(slice, stack)?;
-    let logs = tables.logs(dynamo_client().await?, Clock::system());
+    let logs = keys.open(tables.logs(dynamo_client().await?, Clock::system())).await?;
     let explanations = slices.explain(&logs, slice, &text(data)?, jwt_issuers).await?;
     for explanation in &explanations {
         output.show(explanation);

@@ -4,7 +4,9 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ringfence_aws::Clock;
-use ringfence_core::{Context, Envelope, EventRef, Handled, LogName, LogOf, Outcome, Slice};
+use ringfence_core::{
+    Context, Envelope, EventRef, Handled, LogName, LogOf, Outcome, Slice, is_personal,
+};
 use ringfence_lambda::Issuers;
 use ringfence_log::{Log, StackLogs};
 use ringfence_schemas::Shape;
@@ -94,6 +96,11 @@ async fn explain<S: Slice<Context: Context<Log: Log<S>>>>(
 ) -> Result<Vec<Explanation>> {
     let kind = LogOf::<S>::KIND;
     let table = table(logs, kind)?;
+    ensure!(
+        logs.vault.is_some() || !is_personal::<S>(),
+        "{} has personal data: name the table of keys with --key-table or --stack",
+        name::<S>()
+    );
     let mut explanations = Vec::new();
     for (command, envelope) in commands::<S>(payload, issuers, &logs.clock)? {
         let dry_run = LogOf::<S>::dry_run(&table, &command, &envelope).await;

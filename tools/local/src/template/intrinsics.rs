@@ -10,6 +10,8 @@ use crate::outside;
 pub const REGION: &str = "us-east-1";
 /// The account of everything local.
 pub const ACCOUNT: &str = "000000000000";
+/// The ARN of a key of KMS begins like this. [`Model::with_keys_in`](super::Model) puts a file in its place.
+pub(super) const KMS_KEY: &str = "arn:aws:kms:us-east-1:000000000000:key/";
 /// The local stack's name, `AWS::StackName`.
 pub const STACK: &str = "ringfence-local";
 
@@ -267,6 +269,7 @@ impl Resolver<'_> {
             ("AWS::Events::EventBus", "Arn") => format!("arn:aws:events:{here}:event-bus/{name}"),
             ("AWS::SQS::Queue", "Arn") => format!("arn:aws:sqs:{here}:{name}"),
             ("AWS::SQS::Queue", "QueueUrl") => format!("{}/{ACCOUNT}/{name}", self.queues),
+            ("AWS::KMS::Key", "Arn") => format!("{KMS_KEY}{name}"),
             ("AWS::S3::Bucket", "Arn") => format!("arn:aws:s3:::{name}"),
             ("AWS::Serverless::Function", "Arn") => {
                 format!("arn:aws:lambda:{here}:function:{name}")

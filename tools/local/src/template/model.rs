@@ -1,10 +1,10 @@
 //! The parts of the template that have an effect on this machine, typed.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use serde_json::Value;
 
-use super::route::Route;
+use super::{intrinsics::KMS_KEY, route::Route};
 use crate::{pattern::Pattern, times::Times};
 
 /// The stack that a template describes.
@@ -46,6 +46,18 @@ impl Model {
     /// The same stack with its rules and schedules switched off.
     pub(super) fn without_rules(self) -> Self {
         Self { rules: Vec::new(), schedules: Vec::new(), rules_are_off: true, ..self }
+    }
+
+    /// The same stack with files of this folder in place of keys of KMS. The first function that needs a key makes its
+    /// file.
+    pub(crate) fn with_keys_in(mut self, folder: &Path) -> Self {
+        let variables = self.functions.iter_mut().flat_map(|it| it.environment.values_mut());
+        for value in variables.chain(self.outputs.values_mut()) {
+            if let Some(name) = value.strip_prefix(KMS_KEY) {
+                *value = format!("file:{}", folder.join(name).display());
+            }
+        }
+        self
     }
 
     /// Whether the HTTP API asks for tokens.

@@ -34,6 +34,7 @@ pub(super) const ALARM: Price = Price::new("a metric that an alarm reads, a mont
 pub(super) const METRIC: Price =
     Price::new("a metric of one's own, a month; by the hours in which it is sent", 0.30, 1.0);
 pub(super) const DASHBOARD: Price = Price::new("a dashboard, a month", 3.0, 1.0);
+pub(super) const KEY: Price = Price::new("a key of KMS, a month", 1.0, 1.0);
 pub(super) const LOG: Price = Price::new("a gigabyte of log", 0.50, 1e9);
 pub(super) const WRITE: Price =
     Price::new("a million write units of DynamoDB, on demand", 0.625, 1e6);
@@ -53,10 +54,11 @@ pub(super) const MACHINE: Price =
 pub(super) const QUEUE: Price = Price::new("a million requests to a FIFO queue", 0.50, 1e6);
 
 /// All prices.
-pub const PRICES: [&Price; 14] = [
+pub const PRICES: [&Price; 15] = [
     &ALARM,
     &METRIC,
     &DASHBOARD,
+    &KEY,
     &LOG,
     &WRITE,
     &READ,

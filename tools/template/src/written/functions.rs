@@ -20,6 +20,21 @@ fn role(id: &str, note: &str, condition: Option<&str>, policy: &str, statements:
     )
 }
 
+/// Whether a role carries out the commands of a slice.
+pub(super) fn carries_out(role: &str, context: &ContextInfo, slice: &SliceInfo) -> bool {
+    match role {
+        "RunCommandsRole" => true,
+        "FireDeadlinesRole" => context.dues.iter().any(|due| due.name == slice.name),
+        "ReactInOrderRole" => slice.order.is_some(),
+        _ => role_of(context) == role,
+    }
+}
+
+/// Whether a role carries out commands of a context.
+pub(super) fn asks(role: &str, context: &ContextInfo) -> bool {
+    context.slices.iter().any(|slice| carries_out(role, context, slice))
+}
+
 impl Source<'_> {
     /// The contexts on the DCB log, the reactors, and the contexts on the other logs.
     pub(super) fn contexts(&self) -> Vec<String> {
@@ -122,7 +137,8 @@ impl Source<'_> {
             .replace("__name__", name)
             .replace("__index__", index)
             .replace("__bodies__\n", &self.bodies(&bodies))
-            + rows;
+            + rows
+            + &self.vault(&format!("{id}Role"));
         let condition = self.condition(&id);
         [function, role(&format!("{id}Role"), "", condition.as_deref(), name, &statements)]
     }

@@ -226,6 +226,7 @@ impl<'a> Source<'a> {
                 "rows" => !self.stack.rows().is_empty(),
                 "followers" => self.has("rows") || self.has("lanes"),
                 "views" => !self.stack.views().is_empty(),
+                "personal" => self.stack.is_personal(),
                 _ => unreachable!("no file has the word {what}"),
             }
     }
@@ -243,7 +244,8 @@ impl<'a> Source<'a> {
     /// The tables, by their logical ids.
     pub(super) fn tables(&self) -> Vec<&'static str> {
         let logs = self.logs.iter().map(|log| table_of(*log));
-        logs.chain(["IndexTable", "ViewTable"]).collect()
+        let keys = self.has("personal").then_some("KeyTable");
+        logs.chain(["IndexTable", "ViewTable"]).chain(keys).collect()
     }
 
     /// The functions whose mappings keep the batches that they give up.

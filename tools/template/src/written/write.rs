@@ -5,18 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use ringfence_core::LogKind;
 use ringfence_new::marks::{Section, sealed, sections};
 use ringfence_new::pool::UserPool;
-use ringfence_stack::{ContextInfo, Stack};
+use ringfence_stack::Stack;
 use serde_yaml_ng::Value;
 
 use super::conditions::check_conditions;
 use super::edits::entries;
 use super::error::WriteError;
 use super::flow::flow;
+use super::functions::asks;
 use super::grants::{self, Grants};
 use super::line_ends::in_its_line_ends;
 use super::policy::statements;
 use super::settings;
-use super::source::{SECTIONS, Source, StackPlace, role_of, table_of};
+use super::source::{SECTIONS, Source, StackPlace, table_of};
 use super::variables::{Statement, statements_of};
 use crate::document::index_yaml;
 use crate::{StackTable, tables_of};
@@ -123,6 +124,7 @@ impl Source<'_> {
                 ("", include_str!("../../files/tables.yaml")),
                 ("", include_str!("../../files/index.yaml")),
                 ("", include_str!("../../files/views.yaml")),
+                ("personal", include_str!("../../files/keys.yaml")),
                 ("slices", include_str!("../../files/queue.yaml")),
                 ("dues", include_str!("../../files/deadlines.yaml")),
                 ("", include_str!("../../files/way_in.yaml")),
@@ -242,7 +244,7 @@ impl Source<'_> {
 
     /// The event table, if the stack has it.
     pub(super) fn events(&self) -> Option<StackTable> {
-        let tables = tables_of(&self.stack.sources, &self.stack.catalog);
+        let tables = tables_of(&self.stack.sources, &self.stack.catalog, false);
         tables.into_iter().find(|table| table.id == table_of(LogKind::Dcb))
     }
 
@@ -267,7 +269,7 @@ impl Source<'_> {
 
     /// The statements of a role on the tables of the logs.
     pub(super) fn grants(&self, role: &str) -> String {
-        let contexts = || self.stack.contexts.iter().filter(|context| self.asks(role, context));
+        let contexts = || self.stack.contexts.iter().filter(|context| asks(role, context));
         let tables: BTreeSet<_> = contexts().map(|context| table_of(context.log)).collect();
         let events = self.events();
         let indexes = events.iter().flat_map(|events| &events.layout.indexes);
@@ -282,23 +284,13 @@ impl Source<'_> {
             let is_there = |index: &String| indexes.contains(&&**index);
             tables.contains(&*grant.table) && grant.index.as_ref().is_none_or(is_there)
         });
-        grants::statements(&grants, |table| self.keys(role, table))
+        grants::statements(&grants, |table| self.keys(role, table)) + &self.vault(role)
     }
 
     /// The grants of the template's roles, which stay until the cases are run.
     pub(super) fn kept_grants(&self) -> Grants {
         let roles = self.template["Resources"].as_object().into_iter().flatten();
         roles.map(|(role, _)| (role.clone(), grants::of_role(&self.template, role))).collect()
-    }
-
-    /// Whether a role carries out commands of a context.
-    pub(super) fn asks(&self, role: &str, context: &ContextInfo) -> bool {
-        match role {
-            "RunCommandsRole" => true,
-            "FireDeadlinesRole" => !context.dues.is_empty(),
-            "ReactInOrderRole" => context.slices.iter().any(|slice| slice.order.is_some()),
-            _ => role_of(context) == role,
-        }
     }
 }
 
@@ -383,6 +375,7 @@ mod tests {
             lane: Lane::Partition,
             reads: &["Sent"],
             views: &[],
+            is_personal: false,
             variables: Default::default,
             plan: |_| Ok(Vec::new()),
         };

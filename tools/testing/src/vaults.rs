@@ -1,0 +1,196 @@
+//! A stack with personal data: only functions that need a vault may read keys.
+
+use std::error::Error;
+
+use ringfence_core::prelude::*;
+use ringfence_core::{Lane, Personal, Sealed, events, id_type, kit::id};
+use ringfence_lambda::Variables;
+use ringfence_reactors::{Delivery, Failed, InDoubt, Reactor, Starts};
+use ringfence_stack::{MemberList, Members, Visitor};
+use ringfence_views::View;
+
+use crate::cases::asked_of;
+use crate::dynamo::tables;
+use crate::lanes::asked_of_reactors;
+use crate::readers::asked_of_query_views;
+use crate::requests::{asked_by, grants, lines};
+use crate::roles::troubles_of;
+use crate::written::Current;
+
+id_type!(GuestId, "names a guest");
+
+#[derive(Clone, Debug, PartialEq, Event)]
+struct GuestKnown {
+    #[tag(partition)]
+    #[subject]
+    guest_id: GuestId,
+    #[tag(cross_partition, blind, key = "email")]
+    email: Personal<String>,
+}
+
+#[derive(Reads)]
+enum Known {
+    GuestKnown { guest_id: GuestId, email: Personal<String> },
+}
+
+#[derive(Reads)]
+enum Listed {
+    GuestKnown { guest_id: GuestId, email: Sealed<String> },
+}
+
+#[derive(Default)]
+struct Taken(bool);
+
+impl State for Taken {
+    type Reads = Known;
+
+    fn evolve(self, Known::GuestKnown { email, .. }: Known) -> Self {
+        Self(!email.is_forgotten())
+    }
+}
+
+/// Gets to know a guest.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct KnowGuest {
+    #[tag(partition)]
+    #[subject]
+    guest_id: GuestId,
+    #[tag(cross_partition, blind, key = "email")]
+    email: Personal<String>,
+}
+
+#[derive(Debug, PartialEq, serde::Serialize, thiserror::Error)]
+#[serde(tag = "code")]
+enum Refused {
+    #[error("the address is taken")]
+    Taken,
+}
+
+struct Guests;
+
+impl Context for Guests {
+    const NAME: &'static str = "guests";
+    type Log = ringfence_dcb_log::Dcb;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::new(Self::NAME, [GuestKnown::SCHEMA])
+    }
+}
+
+impl Members for Guests {
+    fn list(list: &mut MemberList<impl Visitor>) {
+        list.slice::<KnowGuest>().view::<Addresses>().reactor::<WelcomeGuest>();
+    }
+}
+
+struct Hotel;
+
+impl Members for Hotel {
+    fn list(list: &mut MemberList<impl Visitor>) {
+        list.context::<Guests>();
+    }
+}
+
+impl Slice for KnowGuest {
+    const NAME: &'static str = "know-guest";
+    const CALLERS: Callers = Callers::Anybody;
+    type Context = Guests;
+    type State = Taken;
+    type Writes = GuestKnown;
+    type Rejection = Refused;
+
+    fn decide(&self, state: &Taken, _: &CommandContext) -> Result<Vec<GuestKnown>, Refused> {
+        let Self { guest_id, email } = self.clone();
+        if state.0 { Err(Refused::Taken) } else { Ok(vec![GuestKnown { guest_id, email }]) }
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        let known = |guest| GuestKnown { guest_id: id(guest), email: "a@b.org".to_owned().into() };
+        let know = |guest| KnowGuest { guest_id: id(guest), email: "a@b.org".to_owned().into() };
+        vec![
+            given([]).when(know("g1")).then([known("g1")]),
+            given(events![known("g1")]).when(know("g2")).then_rejected(Refused::Taken),
+        ]
+    }
+}
+
+struct Addresses;
+
+#[ringfence::value]
+struct Address {
+    email: Sealed<String>,
+}
+
+impl View for Addresses {
+    const NAME: &'static str = "addresses";
+    type Reads = Listed;
+    type Row = Address;
+
+    fn rows(Listed::GuestKnown { guest_id, .. }: &Listed) -> Vec<String> {
+        vec![guest_id.to_string()]
+    }
+
+    fn evolve(_: Option<Address>, _id: &str, event: &Listed) -> Option<Address> {
+        let Listed::GuestKnown { email, .. } = event;
+        Some(Address { email: email.clone() })
+    }
+}
+
+struct WelcomeGuest;
+
+impl Reactor for WelcomeGuest {
+    const NAME: &'static str = "welcome-guest";
+    const LANE: Lane = Lane::Partition;
+    const STARTS: Starts = Starts::Now;
+    const IN_DOUBT: InDoubt = InDoubt::Repeat;
+    type Context = Guests;
+    type Reads = Known;
+    type Effect = GuestId;
+    type Config = ();
+
+    fn config(_: &mut Variables) {}
+
+    async fn open((): ()) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        Ok(Self)
+    }
+
+    fn plan(Known::GuestKnown { guest_id, .. }: &Known) -> Vec<GuestId> {
+        vec![guest_id.clone()]
+    }
+
+    async fn run(&self, _: &GuestId, _: &Delivery<'_>) -> Result<(), Failed> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn roles_allow_the_keys_of_personal_data_to_functions_that_need_them_alone() {
+    let current = Current::new::<Hotel>(None);
+    let template = current.template().whole();
+    let tables = tables(&template);
+    let mut asked = asked_of::<Hotel>(&current).await;
+    asked.extend(asked_of_reactors(&current).await);
+    asked.push(asked_by("query-views", asked_of_query_views(&current).await));
+    let grants = grants(&template, &tables, &asked).unwrap();
+    let current = Current::new::<Hotel>(Some(&grants));
+    let template = current.template().whole();
+    assert_eq!(lines(&template, &tables, &asked).unwrap(), [""; 0]);
+    assert_eq!(troubles_of::<Hotel>(&current), [""; 0]);
+    let resources = &current.json()["Resources"];
+    let role = |id: &str| {
+        assert!(resources[id].is_object(), "{id}");
+        let text = resources[id].to_string();
+        ["KeyTable", "\"kms:Decrypt\"", "\"kms:Encrypt\"", "blind"].map(|word| text.contains(word))
+    };
+    for id in ["ProjectViewsRole", "PublishEventsRole", "IndexEventsRole", "ForwardSpansRole"] {
+        assert_eq!(role(id), [false; 4], "{id}");
+    }
+    for (id, seals) in [
+        ("DcbLogRole", true),
+        ("RunCommandsRole", true),
+        ("QueryViewsRole", false),
+        ("WelcomeGuestRole", false),
+    ] {
+        assert_eq!(role(id), [true, true, seals, seals], "{id}");
+    }
+}
