@@ -297,8 +297,22 @@ pub(crate) mod tests {
 ";
         assert!(module.contains(index), "{module}");
         let outputs: Vec<_> = module.lines().filter(|line| line.starts_with("output")).collect();
-        let names = ["EventTableName", "EventTableStreamArn", "ViewTableName"];
+        let names = ["EventTableName", "EventTableStreamArn", "ViewTableName", "KeyTableName"];
         assert_eq!(outputs, names.map(|name| format!("output \"{name}\" {{")));
+
+        // Keys of forgotten persons are soon in no backup. The table has one key, no index and no stream.
+        let keys = "
+  attribute {
+    name = \"p\"
+    type = \"S\"
+  }
+
+  point_in_time_recovery {
+    enabled                 = true
+    recovery_period_in_days = 7
+  }
+";
+        assert!(module.contains(keys), "{module}");
 
         // Only the index of Castore's older layout differs, and nothing reads its stream.
         let legacy = terraform(&[legacy_table()]);

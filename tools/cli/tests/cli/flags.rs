@@ -70,6 +70,8 @@ fn wrong_flags_are_named() {
         ("due --view-table v --in soon", "'soon'"),
         ("due --view-table v --in 2h", "--in is for a stack on this machine"),
         ("tail", "--index-table <INDEX_TABLE>"),
+        ("due --view-table v --key-table k", "--personal-key <PERSONAL_KEY>"),
+        ("due --view-table v --key-table k --personal-key file:k", "--stack-name <STACK_NAME>"),
         ("schemas check", "name the index with --index-table, INDEX_TABLE or --stack"),
         ("schemas check --base main --last 9", "cannot be used with"),
         ("schemas check --index-table i --last 0", "0 is not in 1.."),

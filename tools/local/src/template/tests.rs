@@ -123,6 +123,18 @@ fn function_gets_globals_and_its_own() {
 }
 
 #[test]
+fn a_key_of_kms_is_a_file_of_the_stack_here() {
+    let text = SHOP.replace("EVENT_TABLE: !Ref Events", "KEY: !GetAtt Key.Arn");
+    let text = text.replace("Resources:\n", "Resources:\n  Key: { Type: AWS::KMS::Key }\n")
+        + "Outputs: { Key: { Value: !GetAtt Key.Arn } }\n";
+    let model = Template::parse(&text).expect("a template").model(QUEUES).expect("a model");
+    let model = model.with_keys_in(std::path::Path::new("/data"));
+    let file = "file:/data/ringfence-local-Key";
+    assert!(model.functions.iter().all(|function| function.environment["KEY"] == file));
+    assert_eq!(model.outputs["Key"], file);
+}
+
+#[test]
 fn routes_mappings_schedules_and_rules_are_read() {
     let model = shop();
     let route = &model.routes[0];
