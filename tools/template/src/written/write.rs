@@ -298,7 +298,7 @@ impl Source<'_> {
 mod tests {
     use ringfence_core::{Catalog, Catalogs, Lane};
     use ringfence_new::is_written;
-    use ringfence_stack::ReactorInfo;
+    use ringfence_stack::{ContextInfo, ReactorInfo};
 
     use super::*;
 
