@@ -25,7 +25,13 @@ impl<V> Cache<V> {
         let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         // A clock that was set back makes no value last longer.
         let kept = |from_ms: u64| now_ms.checked_sub(from_ms).is_some_and(|age| age < self.kept_ms);
-        values.get(name).filter(|(from_ms, _)| kept(*from_ms)).map(|(_, value)| value.clone())
+        match values.get(name) {
+            Some((from_ms, value)) if kept(*from_ms) => Some(value.clone()),
+            _ => {
+                values.pop(name);
+                None
+            }
+        }
     }
 
     /// Keeps a value that was asked for at this time, in milliseconds since 1970.

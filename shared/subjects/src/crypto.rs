@@ -69,7 +69,7 @@ impl SecretKey {
     }
 
     /// Seals a text for one place. It opens there alone.
-    pub(crate) fn seal(&self, place: &[impl AsRef<str>], plain: &[u8]) -> Vec<u8> {
+    pub(crate) fn seal(&self, place: &[u8], plain: &[u8]) -> Vec<u8> {
         let mut nonce = [0; NONCE_LEN];
         fill(&mut nonce);
         let mut sealed = Vec::with_capacity(SEAL_BYTES + plain.len());
@@ -77,18 +77,14 @@ impl SecretKey {
         sealed.extend_from_slice(&nonce);
         sealed.extend_from_slice(plain);
         let (nonce, text) = (Nonce::assume_unique_for_key(nonce), &mut sealed[1 + NONCE_LEN..]);
-        let tag = self.sealing().seal_in_place_separate_tag(nonce, aad(place), text);
+        let tag = self.sealing().seal_in_place_separate_tag(nonce, Aad::from(place), text);
         let tag = tag.expect("a text in memory is shorter than AES-GCM's limit");
         sealed.extend_from_slice(tag.as_ref());
         sealed
     }
 
     /// Opens a text that was sealed for this place.
-    pub(crate) fn open(
-        &self,
-        place: &[impl AsRef<str>],
-        sealed: &[u8],
-    ) -> Result<Zeroizing<Vec<u8>>, Broken> {
+    pub(crate) fn open(&self, place: &[u8], sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, Broken> {
         let (version, rest) = sealed.split_first().ok_or(Broken::Short)?;
         if *version != VERSION {
             return Err(Broken::Version);
@@ -96,7 +92,7 @@ impl SecretKey {
         let (nonce, text) = rest.split_first_chunk::<NONCE_LEN>().ok_or(Broken::Short)?;
         let mut text = Zeroizing::new(text.to_vec());
         let nonce = Nonce::assume_unique_for_key(*nonce);
-        let opened = self.sealing().open_in_place(nonce, aad(place), &mut text);
+        let opened = self.sealing().open_in_place(nonce, Aad::from(place), &mut text);
         let length = opened.map_err(|_| Broken::Changed)?.len();
         text.truncate(length);
         Ok(text)
@@ -129,10 +125,10 @@ impl SecretKey {
 
 const SHORT: &str = "HKDF makes a key of 32 bytes";
 
-/// The additional data of a place. Each part has its length in front, so no two places have the same data.
-fn aad(place: &[impl AsRef<str>]) -> Aad<Vec<u8>> {
-    let part = |part: &str| [&(part.len() as u64).to_be_bytes(), part.as_bytes()].concat();
-    Aad::from(place.iter().flat_map(|text| part(text.as_ref())).collect())
+/// Where a text opens, as bytes. Each part has its length in front, so no two places have the same bytes.
+pub(crate) fn place(parts: &[&str]) -> Vec<u8> {
+    let bytes = |part: &&str| [&(part.len() as u64).to_be_bytes(), part.as_bytes()].concat();
+    parts.iter().flat_map(bytes).collect()
 }
 
 fn fill(bytes: &mut [u8]) {
@@ -164,7 +160,8 @@ mod tests {
             text in any::<Vec<u8>>(), place in prop::collection::vec(any::<String>(), 0..4),
             other in prop::collection::vec(any::<String>(), 0..4), flipped in any::<prop::sample::Index>(),
         ) {
-            let [place, other] = [&place, &other].map(|it| it.iter().map(|it| &**it).collect::<Vec<_>>());
+            let bytes = |it: &Vec<String>| super::place(&it.iter().map(|it| &**it).collect::<Vec<_>>());
+            let [place, other] = [bytes(&place), bytes(&other)];
             let sealed = key(1).seal(&place, &text);
             prop_assert_eq!(sealed.len(), SEAL_BYTES + text.len());
             prop_assert_eq!(&*key(1).open(&place, &sealed).expect("it opens"), &text);
@@ -192,6 +189,6 @@ mod tests {
             key(7).mark("{}"),
             "1675d7656e42e4ed17cc7ec039dab467ba1cf0f31907b5fbdba4ceacf50403f6"
         );
-        assert_eq!(key(1).open(&[""], &[9; 40]), Err(Broken::Version));
+        assert_eq!(key(1).open(&[], &[9; 40]), Err(Broken::Version));
     }
 }

@@ -1,19 +1,19 @@
 //! The items of the table of keys. Only this module names their attributes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, ReturnValuesOnConditionCheckFailure};
 use ringfence_aws::Item;
 
-use crate::record::{Fence, Keys, Record};
+use crate::record::{Fence, Record, WrappedKey};
 
 /// The key attribute: `subject#<id>`, `branch#<number>` or `blind#<number>`.
 pub(crate) const P: &str = "p";
 const SUBJECT: &str = "subject#";
 /// The number of the newest key of a subject.
 const K: &str = "k";
-/// The keys of a subject by their numbers, wrapped by a branch key.
+/// The key of a subject under its number, wrapped by a branch key.
 const KEYS: &str = "keys";
 /// A key of the stack, wrapped by KMS or a file.
 const KEY: &str = "key";
@@ -50,10 +50,9 @@ pub(crate) fn key(p: impl Into<String>) -> Item {
 pub(crate) fn subject_item(subject: &str, record: &Record) -> Item {
     let mut item = subject_key(subject);
     let mut set = |name: &str, value| item.insert(name.to_owned(), value);
-    if let Some(Keys { newest, wrapped, made_at_ms }) = &record.keys {
-        let wrapped = wrapped.iter().map(|(number, key)| (number.to_string(), blob(key)));
-        set(K, number(*newest));
-        set(KEYS, AttributeValue::M(wrapped.collect()));
+    if let Some(WrappedKey { number: k, wrapped, made_at_ms }) = &record.key {
+        set(K, number(*k));
+        set(KEYS, AttributeValue::M(HashMap::from([(k.to_string(), blob(wrapped))])));
         set(MADE_AT, number(*made_at_ms));
     }
     if let Some(Fence { forgotten_at_ms, through, why, fingerprints, again }) = &record.fence {
@@ -75,25 +74,19 @@ pub(crate) fn subject_of(item: &Item) -> Result<(String, Record), WrongItem> {
     let wrong = |attribute| WrongItem { p: p.clone(), attribute };
     let subject = p.strip_prefix(SUBJECT).ok_or_else(|| wrong(P))?;
     let has = |name| item.contains_key(name);
-    let keys = has(K).then(|| keys_of(item)).transpose().map_err(wrong)?;
+    let key = has(K).then(|| key_of(item)).transpose().map_err(wrong)?;
     let fence = has(THROUGH).then(|| fence_of(item)).transpose().map_err(wrong)?;
-    match (&keys, &fence) {
+    match (&key, &fence) {
         (None, None) => Err(wrong(K)),
-        _ => Ok((subject.to_owned(), Record { keys, fence })),
+        _ => Ok((subject.to_owned(), Record { key, fence })),
     }
 }
 
-fn keys_of(item: &Item) -> Result<Keys, &'static str> {
-    let pair = |(number, key): (&String, &AttributeValue)| {
-        Some((number.parse().ok()?, key.as_b().ok()?.as_ref().to_vec()))
-    };
-    let keys = item.get(KEYS).and_then(|keys| keys.as_m().ok()).ok_or(KEYS)?;
-    let wrapped: Option<BTreeMap<u32, Vec<u8>>> = keys.iter().map(pair).collect();
-    let (newest, wrapped) = (parsed(item, K)?, wrapped.ok_or(KEYS)?);
-    if !wrapped.contains_key(&newest) {
-        return Err(KEYS);
-    }
-    Ok(Keys { newest, wrapped, made_at_ms: parsed(item, MADE_AT)? })
+fn key_of(item: &Item) -> Result<WrappedKey, &'static str> {
+    let number: u32 = parsed(item, K)?;
+    let wrapped = item.get(KEYS).and_then(|keys| keys.as_m().ok()?.get(&number.to_string()));
+    let wrapped = wrapped.and_then(|key| key.as_b().ok()).ok_or(KEYS)?.as_ref().to_vec();
+    Ok(WrappedKey { number, wrapped, made_at_ms: parsed(item, MADE_AT)? })
 }
 
 fn fence_of(item: &Item) -> Result<Fence, &'static str> {
@@ -166,9 +159,6 @@ fn blob(bytes: &[u8]) -> AttributeValue {
     AttributeValue::B(Blob::new(bytes))
 }
 
-fn parsed<N: std::str::FromStr>(
-    item: &HashMap<String, AttributeValue>,
-    name: &'static str,
-) -> Result<N, &'static str> {
+fn parsed<N: std::str::FromStr>(item: &Item, name: &'static str) -> Result<N, &'static str> {
     item.get(name).and_then(|value| value.as_n().ok()?.parse().ok()).ok_or(name)
 }

@@ -39,10 +39,7 @@ impl StackKeys {
 
     /// The key of blind tags.
     pub(crate) async fn blind(&self) -> Result<Arc<Numbered>, StoreError> {
-        match self.find(BLIND, BLIND_NUMBER).await? {
-            Some(key) => Ok(key),
-            None => self.make(BLIND, BLIND_NUMBER).await,
-        }
+        self.find_or_make(BLIND, BLIND_NUMBER).await
     }
 
     /// The branch key of this number, which has wrapped something.
@@ -57,10 +54,7 @@ impl StackKeys {
             return Ok(newest);
         }
         let asked_ms = self.clock.now_ms();
-        let mut newest = match self.find(BRANCH, 1).await? {
-            Some(first) => first,
-            None => self.make(BRANCH, 1).await?,
-        };
+        let mut newest = self.find_or_make(BRANCH, 1).await?;
         while let Some(next) = self.find(BRANCH, newest.0 + 1).await? {
             newest = next;
         }
@@ -68,9 +62,10 @@ impl StackKeys {
         Ok(newest)
     }
 
+    /// Makes a new branch key. It wraps the keys that are made from then on; functions know it ten minutes later.
     pub(crate) async fn rotate(&self) -> Result<(), StoreError> {
         let newest = self.newest_branch().await?;
-        self.make(BRANCH, newest.0 + 1).await.map(drop)
+        self.find_or_make(BRANCH, newest.0 + 1).await.map(drop)
     }
 
     async fn find(&self, purpose: &str, number: u32) -> Result<Option<Arc<Numbered>>, StoreError> {
@@ -84,8 +79,11 @@ impl StackKeys {
         }
     }
 
-    /// Makes a key, unless another writer was first.
-    async fn make(&self, purpose: &str, number: u32) -> Result<Arc<Numbered>, StoreError> {
+    /// If another writer makes the key first, that one counts.
+    async fn find_or_make(&self, purpose: &str, number: u32) -> Result<Arc<Numbered>, StoreError> {
+        if let Some(key) = self.find(purpose, number).await? {
+            return Ok(key);
+        }
         let (name, key) = (name(purpose, number), SecretKey::random());
         let wrapped = self.wrap.wrap(&self.stack, &name, &key).await?;
         let there = self.table.put_stack_key(&name, wrapped.clone()).await?;

@@ -8,12 +8,13 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use futures::future::BoxFuture;
 use ringfence_aws::{ATTEMPTS_MAX, Clock};
 use ringfence_core::personal::{FORGOTTEN, Form, MARKED, OF, SEALED, subject, values};
-use ringfence_core::{KEPT_OPEN_MS, StoreError, Tag, Vault, VaultError, storable};
+use ringfence_core::storable::{self, CodecError};
+use ringfence_core::{KEPT_OPEN_MS, StoreError, Tag, Vault, VaultError};
 use serde_json::{Value, json};
 
 use crate::cache::Cache;
-use crate::crypto::SecretKey;
-use crate::record::{Opening, Record, Sealing};
+use crate::crypto::{SecretKey, place};
+use crate::record::{Record, WrappedKey};
 use crate::stack_keys::StackKeys;
 use crate::wrap::wrong_key;
 use crate::{KeyTable, Wrap};
@@ -33,10 +34,10 @@ pub struct KeyVault {
     stack_keys: StackKeys,
 }
 
-/// A subject with its keys.
+/// A subject with its key.
 struct Known {
     record: Record,
-    keys: BTreeMap<u32, SecretKey>,
+    key: Option<(u32, SecretKey)>,
 }
 
 type Found = BTreeMap<String, Arc<Known>>;
@@ -79,68 +80,58 @@ impl KeyVault {
         Ok(found)
     }
 
-    /// Unwraps the keys of a subject, and keeps them.
+    /// Unwraps the key of a subject, and keeps it.
     async fn known(
         &self,
         subject: &str,
         record: Record,
         asked_ms: u64,
     ) -> Result<Arc<Known>, StoreError> {
-        let mut keys = BTreeMap::new();
-        for (number, wrapped) in record.keys.iter().flat_map(|keys| &keys.wrapped) {
-            keys.insert(*number, self.unwrapped(subject, *number, wrapped).await?);
-        }
-        let known = Arc::new(Known { record, keys });
+        let key = match &record.key {
+            Some(key) => Some((key.number, self.unwrapped(subject, key).await?)),
+            None => None,
+        };
+        let known = Arc::new(Known { record, key });
         self.subjects.put(subject, asked_ms, known.clone());
         Ok(known)
     }
 
-    /// The number of the branch key is in front of a key that it has wrapped.
-    async fn unwrapped(
-        &self,
-        subject: &str,
-        number: u32,
-        wrapped: &[u8],
-    ) -> Result<SecretKey, StoreError> {
+    /// In front of a wrapped key is the number of its branch key.
+    async fn unwrapped(&self, subject: &str, key: &WrappedKey) -> Result<SecretKey, StoreError> {
         let wrong = || wrong_key(&format!("subject#{subject}"));
-        let (branch, wrapped) = wrapped.split_first_chunk().ok_or_else(wrong)?;
-        let branch = u32::from_be_bytes(*branch);
-        let (_, key) = &*self.stack_keys.branch(branch).await?;
-        let key = key.open(&self.place(subject, number, Some(branch)), wrapped);
-        key.ok().and_then(|key| SecretKey::of(&key)).ok_or_else(wrong)
+        let (branch, wrapped) = key.wrapped.split_first_chunk().ok_or_else(wrong)?;
+        let (_, branch) = &*self.stack_keys.branch(u32::from_be_bytes(*branch)).await?;
+        let plain = branch.open(&self.place(subject, key.number), wrapped);
+        plain.ok().and_then(|plain| SecretKey::of(&plain)).ok_or_else(wrong)
     }
 
-    async fn wrapped(&self, subject: &str, number: u32) -> Result<Vec<u8>, StoreError> {
-        let (branch, key) = &*self.stack_keys.newest_branch().await?;
-        let place = self.place(subject, number, Some(*branch));
-        let wrapped = key.seal(&place, SecretKey::random().bytes());
-        Ok([&branch.to_be_bytes(), &*wrapped].concat())
+    async fn new_key(&self, subject: &str, number: u32) -> Result<WrappedKey, StoreError> {
+        let (branch_number, branch) = &*self.stack_keys.newest_branch().await?;
+        let wrapped = branch.seal(&self.place(subject, number), SecretKey::random().bytes());
+        let wrapped = [&branch_number.to_be_bytes(), &*wrapped].concat();
+        Ok(WrappedKey { number, wrapped, made_at_ms: self.clock.now_ms() })
     }
 
-    /// Where a text opens: of a value, or of a key that a branch key has wrapped.
-    fn place(&self, subject: &str, number: u32, branch: Option<u32>) -> Vec<String> {
-        let numbers = [Some(number), branch].into_iter().flatten();
-        let texts = [self.stack.clone(), subject.to_owned()].into_iter();
-        texts.chain(numbers.map(|number| number.to_string())).collect()
+    /// Where a value of the subject opens, and its key of this number.
+    fn place(&self, subject: &str, number: u32) -> Vec<u8> {
+        place(&[&self.stack, subject, &number.to_string()])
     }
 
-    /// A subject with a key that seals, and the key's number. A new subject gets a key. If another writer was first, its
-    /// key counts.
-    async fn sealing(
+    /// The subject with a key. A new subject gets one; if another writer was first, that one counts.
+    async fn with_key(
         &self,
         subject: &str,
         mut known: Option<Arc<Known>>,
-    ) -> Result<(u32, Arc<Known>), VaultError> {
+    ) -> Result<Arc<Known>, VaultError> {
         for _ in 0..ATTEMPTS_MAX {
+            if let Some(known) = known.take_if(|known| known.key.is_some()) {
+                return Ok(known);
+            }
             let found = known.as_ref().map(|known| &known.record);
-            let number = match (Record::sealing(found), &known) {
-                (Sealing::With(number), Some(known)) => return Ok((number, known.clone())),
-                (Sealing::WithNew(number), _) => number,
-                _ => return Err(VaultError::Forgotten(subject.to_owned())),
-            };
+            let forgotten = || VaultError::Forgotten(subject.to_owned());
+            let number = Record::next_key(found).ok_or_else(forgotten)?;
             let asked_ms = self.clock.now_ms();
-            let wrapped = self.wrapped(subject, number).await?;
-            let record = Record::with_key(found, number, wrapped, asked_ms);
+            let record = Record::with_key(found, self.new_key(subject, number).await?);
             known = match self.table.put(subject, found, record).await? {
                 Some(there) => Some(self.known(subject, there, asked_ms).await?),
                 None => None,
@@ -156,29 +147,15 @@ impl KeyVault {
         let mut found = self.find(subjects, false).await?;
         for value in marked {
             let subject = of(value)?.to_owned();
-            let (number, known) = self.sealing(&subject, found.get(&subject).cloned()).await?;
-            let key = known.keys.get(&number).ok_or_else(|| wrong_key(&subject))?;
-            let sealed = self.seal_one(key, &subject, number, &value[MARKED])?;
-            *value = json!({ SEALED: sealed, OF: subject, K: number });
+            let known = self.with_key(&subject, found.remove(&subject)).await?;
+            let (number, key) = known.key.as_ref().ok_or_else(|| wrong_key(&subject))?;
+            storable::check(MARKED, &value[MARKED]).map_err(unstorable)?;
+            let plain = value[MARKED].to_string();
+            let sealed = key.seal(&self.place(&subject, *number), plain.as_bytes());
+            *value = json!({ SEALED: URL_SAFE_NO_PAD.encode(sealed), OF: subject, K: number });
             found.insert(subject, known);
         }
         Ok(())
-    }
-
-    /// A log sees no depth and no number in a sealed text, so they are checked here.
-    fn seal_one(
-        &self,
-        key: &SecretKey,
-        subject: &str,
-        number: u32,
-        value: &Value,
-    ) -> Result<String, StoreError> {
-        storable::check(MARKED, value).map_err(|error| StoreError::Failed {
-            operation: "sealing a value",
-            source: error.into(),
-        })?;
-        let sealed = key.seal(&self.place(subject, number, None), value.to_string().as_bytes());
-        Ok(URL_SAFE_NO_PAD.encode(sealed))
     }
 
     async fn open_all(&self, payloads: Vec<&mut Value>) -> Result<(), VaultError> {
@@ -190,8 +167,7 @@ impl KeyVault {
             self.find(named.iter().map(|(subject, _)| *subject).collect(), false).await?;
         // What is kept, or was read without consistency, may be older than the value.
         let is_missing = |(subject, number): &&(&str, u32)| {
-            Record::opening(found.get(*subject).map(|known| &known.record), *number)
-                == Opening::Missing
+            matches!(opening(&found, subject, *number), Opening::Missing)
         };
         let missing: BTreeSet<_> =
             named.iter().filter(is_missing).map(|(subject, _)| *subject).collect();
@@ -203,51 +179,67 @@ impl KeyVault {
 
     fn open_one(&self, value: &mut Value, found: &Found) -> Result<(), VaultError> {
         let (subject, number) = (of(value)?.to_owned(), number(value)?);
-        let known = found.get(&subject);
-        let damaged = |why| VaultError::Damaged { subject: subject.clone(), why };
-        *value = match Record::opening(known.map(|known| &known.record), number) {
-            Opening::Forgotten => json!({ FORGOTTEN: true, OF: subject }),
-            Opening::Missing => {
-                return Err(damaged(
-                    "its key is not in the table of keys, which an older copy has replaced",
-                ));
-            }
-            Opening::Known => {
-                let key = known.and_then(|known| known.keys.get(&number));
-                let key = key.ok_or_else(|| damaged("its key is missing"))?;
-                let text = value[SEALED].as_str().map(|text| URL_SAFE_NO_PAD.decode(text));
-                let text =
-                    text.and_then(Result::ok).ok_or_else(|| damaged("it is not base64url"))?;
-                let plain = key.open(&self.place(&subject, number, None), &text);
-                let plain = plain.map_err(|broken| damaged(broken.why()))?;
-                let plain: Value =
-                    serde_json::from_slice(&plain).map_err(|_| damaged("it is not JSON"))?;
-                json!({ MARKED: plain, OF: subject })
+        let damaged = |why| damaged(&subject, why);
+        let key = match opening(found, &subject, number) {
+            Opening::With(key) => key,
+            Opening::Missing => return Err(damaged("its key is not in the table of keys")),
+            Opening::Forgotten => {
+                *value = json!({ FORGOTTEN: true, OF: subject });
+                return Ok(());
             }
         };
+        let text = value[SEALED].as_str().and_then(|text| URL_SAFE_NO_PAD.decode(text).ok());
+        let text = text.ok_or_else(|| damaged("it is not base64url"))?;
+        let plain = key.open(&self.place(&subject, number), &text);
+        let plain = plain.map_err(|broken| damaged(broken.why()))?;
+        let plain: Value = serde_json::from_slice(&plain).map_err(|_| damaged("it is not JSON"))?;
+        *value = json!({ MARKED: plain, OF: subject });
         Ok(())
     }
 
     async fn mark(&self, subject: &str, text: &str) -> Result<String, VaultError> {
         let mut found = self.find(BTreeSet::from([subject]), false).await?;
-        let (number, known) = self.sealing(subject, found.remove(subject)).await?;
-        let key = known.keys.get(&number).ok_or_else(|| wrong_key(subject))?;
+        let known = self.with_key(subject, found.remove(subject)).await?;
+        let (_, key) = known.key.as_ref().ok_or_else(|| wrong_key(subject))?;
         Ok(key.mark(text))
+    }
+}
+
+enum Opening<'k> {
+    With(&'k SecretKey),
+    Forgotten,
+    Missing,
+}
+
+fn opening<'k>(found: &'k Found, subject: &str, number: u32) -> Opening<'k> {
+    let Some(Known { record, key }) = found.get(subject).map(|known| &**known) else {
+        return Opening::Missing;
+    };
+    match key {
+        _ if record.is_forgotten(number) => Opening::Forgotten,
+        Some((of, key)) if *of == number => Opening::With(key),
+        _ => Opening::Missing,
     }
 }
 
 /// The subject of a marked or sealed value.
 fn of(value: &Value) -> Result<&str, VaultError> {
-    let damaged = || VaultError::Damaged { subject: String::new(), why: "it names no subject" };
-    subject(value).ok_or_else(damaged)
+    subject(value).ok_or_else(|| damaged("nobody", "it names no subject"))
 }
 
 /// The number of the key of a sealed value.
 fn number(value: &Value) -> Result<u32, VaultError> {
     let number = value[K].as_u64().and_then(|number| number.try_into().ok());
-    let damaged =
-        |subject: &str| VaultError::Damaged { subject: subject.to_owned(), why: "it names no key" };
-    number.ok_or_else(|| damaged(subject(value).unwrap_or_default()))
+    number.ok_or_else(|| damaged(subject(value).unwrap_or("nobody"), "it names no key"))
+}
+
+fn damaged(subject: &str, why: &'static str) -> VaultError {
+    VaultError::Damaged { subject: subject.to_owned(), why }
+}
+
+/// A log sees no depth and no number of a sealed value, so the vault refuses them.
+fn unstorable(error: CodecError) -> StoreError {
+    StoreError::Failed { operation: "sealing a value", source: error.into() }
 }
 
 impl fmt::Debug for KeyVault {

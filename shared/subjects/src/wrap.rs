@@ -8,7 +8,7 @@ use std::path::Path;
 use ringfence_core::StoreError;
 use serde_json::{Value, json};
 
-use crate::crypto::SecretKey;
+use crate::crypto::{SecretKey, place};
 use file::FileError;
 use kms::Kms;
 
@@ -55,7 +55,7 @@ impl Wrap {
     ) -> Result<Vec<u8>, StoreError> {
         match &self.0 {
             By::Kms(kms) => kms.encrypt(context(stack, name), key.bytes()).await,
-            By::File(own) => Ok(own.seal(&[stack, name], key.bytes())),
+            By::File(own) => Ok(own.seal(&place(&[stack, name]), key.bytes())),
         }
     }
 
@@ -68,7 +68,7 @@ impl Wrap {
     ) -> Result<SecretKey, StoreError> {
         let plain = match &self.0 {
             By::Kms(kms) => Some(kms.decrypt(context(stack, name), wrapped).await?),
-            By::File(own) => own.open(&[stack, name], wrapped).ok(),
+            By::File(own) => own.open(&place(&[stack, name]), wrapped).ok(),
         };
         plain.and_then(|plain| SecretKey::of(&plain)).ok_or_else(|| wrong_key(name))
     }

@@ -1,6 +1,6 @@
 //! All orders in which writers, a person who forgets, and a restored copy of the table can change one subject.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use super::*;
 
@@ -56,9 +56,8 @@ struct World {
 
 const KEYS_MAX: u8 = 3;
 
-fn keys(record: Option<&Record>) -> BTreeMap<u32, u8> {
-    let keys = record.and_then(|record| record.keys.as_ref());
-    keys.into_iter().flat_map(|keys| &keys.wrapped).map(|(n, key)| (*n, key[0])).collect()
+fn key(record: Option<&Record>) -> Option<(u8, u32)> {
+    record.and_then(|record| record.key.as_ref()).map(|key| (key.wrapped[0], key.number))
 }
 
 impl World {
@@ -67,6 +66,8 @@ impl World {
         let mut step = |change: &dyn Fn(&mut Self)| {
             let mut world = self.clone();
             change(&mut world);
+            // Either writer can be the first.
+            world.read.sort();
             world.judge();
             next.push(world);
         };
@@ -91,52 +92,47 @@ impl World {
             });
         }
         match &self.copy {
-            None => step(&|world| world.copy = Some(world.table.clone())),
-            Some(copy) if !self.is_restored => step(&|world| {
-                (world.table, world.is_restored) = (copy.clone(), true);
+            None if !self.is_restored => step(&|world| world.copy = Some(world.table.clone())),
+            Some(copy) => step(&|world| {
+                (world.table, world.copy, world.is_restored) = (copy.clone(), None, true);
                 if rules != Rules::FenceLostByRestore && world.asked > 0 {
-                    let keys = 1..=world.keys;
-                    let table = world.table.clone();
-                    world.fence(table.as_ref(), keys.collect());
+                    world.fence(copy.as_ref(), 1..=world.keys);
                 }
             }),
-            Some(_) => {}
+            None => {}
         }
         next
     }
 
     fn seal(&mut self, writer: usize, read: Option<&Record>, rules: Rules) {
-        match Record::sealing(read) {
-            Sealing::With(number) => drop(self.values.insert((keys(read)[&number], number))),
-            Sealing::WithNew(number) if self.keys < KEYS_MAX => {
-                self.keys += 1;
-                let made = Record::with_key(read, number, vec![self.keys], 0);
-                if self.table.as_ref() == read || rules == Rules::KeyOverFence {
-                    if self.forbidden {
-                        self.broken = Some(Property::NoNewKey);
-                    }
-                    self.table = Some(made.clone());
-                }
-                let used = if rules == Rules::OwnKey { Some(made) } else { self.table.clone() };
-                self.read[writer] = Some(used);
+        self.values.extend(key(read));
+        let Some(number) = Record::next_key(read).filter(|_| self.keys < KEYS_MAX) else { return };
+        self.keys += 1;
+        let key = WrappedKey { number, wrapped: vec![self.keys], made_at_ms: 0 };
+        let made = Record::with_key(read, key);
+        if self.table.as_ref() == read || rules == Rules::KeyOverFence {
+            if self.forbidden {
+                self.broken = Some(Property::NoNewKey);
             }
-            Sealing::WithNew(_) | Sealing::Never => {}
+            self.table = Some(made.clone());
         }
+        let used = if rules == Rules::OwnKey { Some(made) } else { self.table.clone() };
+        self.read[writer] = Some(used);
     }
 
     fn forget(&mut self, read: Option<&Record>, rules: Rules) {
         if self.table.as_ref() != read {
             self.forgetting = Some(self.table.clone());
-        } else if rules == Rules::DestroyBeforeFence && !keys(read).is_empty() {
-            self.destroyed.extend(keys(read).into_values());
+        } else if rules == Rules::DestroyBeforeFence && key(read).is_some() {
+            self.destroyed.extend(key(read).map(|(key, _)| key));
             (self.table, self.forgetting, self.forbidden) = (None, Some(None), true);
         } else {
-            self.fence(read, keys(read).into_values().collect());
+            self.fence(read, key(read).map(|(key, _)| key));
         }
     }
 
     /// Puts the fence, unless it is there.
-    fn fence(&mut self, read: Option<&Record>, keys: Vec<u8>) {
+    fn fence(&mut self, read: Option<&Record>, keys: impl IntoIterator<Item = u8>) {
         if let Some(fenced) = Record::forgotten(read, self.asked, "why") {
             (self.table, self.forbidden) = (Some(fenced), true);
             self.destroyed.extend(keys);
@@ -145,20 +141,18 @@ impl World {
     }
 
     fn judge(&mut self) {
-        let there = keys(self.table.as_ref());
-        let opening = |number| Record::opening(self.table.as_ref(), number);
-        let is_dead = |(key, number): &&(u8, u32)| {
-            self.destroyed.contains(key) && opening(*number) != Opening::Forgotten
+        let table = self.table.as_ref();
+        let is_forgotten = |number| table.is_some_and(|record| record.is_forgotten(number));
+        let is_dead = |(key, number): &(u8, u32)| {
+            self.destroyed.contains(key) && self.done > 0 && !is_forgotten(*number)
         };
-        let is_lost = |(key, number): &&(u8, u32)| match opening(*number) {
-            Opening::Forgotten => !self.destroyed.contains(key),
-            _ => there.get(number) != Some(key),
+        let is_lost = |value: &(u8, u32)| match is_forgotten(value.1) {
+            true => !self.destroyed.contains(&value.0),
+            false => key(table) != Some(*value),
         };
-        if self.done > 0 && there.values().any(|key| self.destroyed.contains(key))
-            || self.values.iter().any(|value| self.done > 0 && is_dead(&value))
-        {
+        if self.values.iter().chain(&key(table)).any(is_dead) {
             self.broken = Some(Property::StaysForgotten);
-        } else if !self.is_restored && self.values.iter().any(|value| is_lost(&value)) {
+        } else if !self.is_restored && self.values.iter().any(is_lost) {
             self.broken = Some(Property::NothingLost);
         }
     }
@@ -189,8 +183,8 @@ fn explore(rules: Rules, until: Option<Property>) -> (BTreeSet<Property>, usize)
 #[test]
 fn a_forgotten_subject_stays_so_in_every_order_and_each_rule_is_needed() {
     let (broken, states) = explore(Rules::AsTheyAre, None);
-    println!("{states} states");
-    assert_eq!(broken, BTreeSet::new(), "{states} states");
+    assert_eq!(broken, BTreeSet::new());
+    assert!(states > 10_000, "{states} states");
     for (rules, breaks) in [
         (Rules::KeyOverFence, Property::NoNewKey),
         (Rules::OwnKey, Property::NothingLost),

@@ -1,16 +1,16 @@
 //! Keys of the stack that KMS wraps: a server answers as KMS does.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use axum::Router;
+use axum::http::{HeaderMap, StatusCode};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ringfence_aws::{Trust, sdk_config_of};
 use ringfence_core::LogError;
 use ringfence_subjects::{Kms, Wrap};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 use crate::world::{World, marked, message, opened, sealed};
 
@@ -24,45 +24,23 @@ struct Server {
 }
 
 impl Server {
-    async fn start(&self) -> SocketAddr {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (address, server) = (listener.local_addr().unwrap(), self.clone());
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(server.clone().serve(stream));
-            }
-        });
-        address
-    }
-
-    async fn serve(self, mut stream: TcpStream) {
-        let mut bytes = Vec::new();
-        while let Ok(1..) = stream.read_buf(&mut bytes).await {
-            let text = String::from_utf8_lossy(&bytes).into_owned();
-            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-            let header = |name: &str| {
-                let line = head.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
-                line.unwrap_or_else(|| panic!("no {name}: {head}")).to_owned()
-            };
-            if body.len() < header("content-length").parse().unwrap() {
-                continue;
-            }
-            assert!(header("authorization").contains("/eu-west-1/kms/aws4_request"), "{head}");
-            assert_eq!(header("content-type"), "application/x-amz-json-1.1");
-            let (operation, body) = (header("x-amz-target"), serde_json::from_str(body).unwrap());
-            let next = self.next.lock().unwrap().pop_front();
-            let (status, answer) = next.unwrap_or_else(|| answer(&operation, &body));
-            self.arrived.lock().unwrap().push((operation, body));
-            let answer = answer.to_string();
-            let length = answer.len();
-            let head = format!("HTTP/1.1 {status} -\r\ncontent-length: {length}\r\n\r\n");
-            stream.write_all(format!("{head}{answer}").as_bytes()).await.unwrap();
-            bytes.clear();
-        }
+    fn answer(&self, headers: &HeaderMap, body: &str) -> (StatusCode, String) {
+        let header = |name: &str| headers[name].to_str().unwrap().to_owned();
+        assert!(header("authorization").contains("/eu-west-1/kms/aws4_request"), "{headers:?}");
+        assert_eq!(header("content-type"), "application/x-amz-json-1.1");
+        let (operation, body) = (header("x-amz-target"), serde_json::from_str(body).unwrap());
+        let next = self.next.lock().unwrap().pop_front();
+        let (status, answer) = next.unwrap_or_else(|| answer(&operation, &body));
+        self.arrived.lock().unwrap().push((operation, body));
+        (StatusCode::from_u16(status).unwrap(), answer.to_string())
     }
 
     async fn wrap(&self) -> Wrap {
-        let endpoint = format!("http://{}", self.start().await);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let server = self.clone();
+        let answer = async move |headers: HeaderMap, body: String| server.answer(&headers, &body);
+        tokio::spawn(axum::serve(listener, Router::new().fallback(answer)).into_future());
         let variables = [
             ("AWS_REGION", "eu-west-1"),
             ("AWS_ACCESS_KEY_ID", "local"),

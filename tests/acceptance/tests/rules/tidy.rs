@@ -198,7 +198,7 @@ fn one_module_reads_the_clock_and_makes_ids_and_one_writes_lines_of_the_log() {
 
 #[test]
 fn requests_to_tables_are_sent_by_one_module() {
-    let libraries = ["compat", "dcb-log", "feed", "reactors", "views"];
+    let libraries = ["compat", "dcb-log", "feed", "reactors", "subjects", "views"];
     for library in libraries {
         let sources = files(&workspace_root().join("shared").join(library), "rs");
         let is_test =
