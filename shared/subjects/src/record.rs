@@ -27,8 +27,8 @@ pub struct Fence {
     pub through: u32,
     /// Why the subject was forgotten.
     pub why: String,
-    /// The SHA-256 of the destroyed key as it was wrapped in the table, if there was one. It tells whether a copy of the
-    /// table has the key.
+    /// The SHA-256 of the destroyed key as it was wrapped in the table, if there was one. A copy of the table that has
+    /// the key is known by it.
     pub fingerprints: Vec<String>,
     /// Whether a writer may make a new key, above the fence.
     pub again: bool,
@@ -59,8 +59,8 @@ impl Record {
         self.key.is_none() || self.fence.as_ref().is_some_and(is_below)
     }
 
-    /// With a fence in place of the key; `None` if it was put already, for this time or a later one. A subject without a
-    /// key is forgotten too: a restored table may have lost it.
+    /// With a fence in place of the key; `None` if it was put already, for this time or a later one. A subject without
+    /// a key is forgotten too: a restored table may have lost it.
     pub(crate) fn forgotten(found: Option<&Self>, at_ms: u64, why: &str) -> Option<Self> {
         let (key, fence) = found.map_or((None, None), |it| (it.key.as_ref(), it.fence.as_ref()));
         if fence.is_some_and(|fence| fence.forgotten_at_ms >= at_ms) {

@@ -10,8 +10,8 @@ use crate::crypto::SecretKey;
 use crate::wrap::wrong_key;
 use crate::{KeyTable, Wrap};
 
-/// A key of the stack is kept for this long, in milliseconds. So a warm function asks KMS once in ten minutes, and stops
-/// soon after the key of KMS is disabled.
+/// A key of the stack is kept for this long, in milliseconds. So a warm function asks KMS for it once in ten minutes,
+/// and stops soon after the key of KMS is disabled.
 const KEPT_MS: u64 = 600_000;
 const KEYS_MAX: usize = 100;
 const BRANCH: &str = "branch";
