@@ -4,8 +4,8 @@
 //! its subject before it is stored. Forgetting a subject replaces the key by a fence. Then nobody can read the values,
 //! wherever copies of them are, and no writer makes a new key.
 //!
-//! - The table of keys holds each subject's key, wrapped by a **branch key**. KMS wraps the branch keys; on one machine,
-//!   a key in a file does. A warm function keeps keys for a time, so it seldom reads the table or calls KMS.
+//! - The table of keys holds each subject's key, wrapped by a **branch key**. KMS wraps the branch keys; on one
+//!   machine, a key in a file does. A warm function keeps keys for a time, so it seldom reads the table or calls KMS.
 //! - A **blind key** makes tags of personal values: equal values have equal tags. Nobody can read a value from its tag
 //!   without this key.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
