@@ -35,7 +35,10 @@ impl Subjects {
                 } else if attribute.path().is_ident("personal") {
                     let mut of: Option<LitStr> = None;
                     attribute.parse_nested_meta(|meta| match meta.path.is_ident("of") {
-                        true => Ok(of = Some(meta.value()?.parse()?)),
+                        true => {
+                            of = Some(meta.value()?.parse()?);
+                            Ok(())
+                        }
                         false => Err(meta.error("expected `of = \"…\"`")),
                     })?;
                     let of = of.ok_or_else(|| {

@@ -183,7 +183,7 @@ impl<S: Slice> Case<S> {
 
 /// Puts the canary in the place of a text.
 fn mark(value: &mut Value) {
-    debug_assert_eq!(form(value), Form::Marked);
+    assert_eq!(form(value), Form::Marked);
     if let Value::String(text) = &mut value[MARKED] {
         CANARY.clone_into(text);
     }
