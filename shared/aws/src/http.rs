@@ -3,7 +3,6 @@
 //! The SDK of a service adds many seconds to a first build. For one or two operations, this is enough.
 
 mod endpoint;
-mod service;
 mod signer;
 
 use std::error::Error;
@@ -19,7 +18,6 @@ use hyper_util::client::legacy::Error as Legacy;
 use tokio::time::{sleep, timeout_at};
 
 pub use endpoint::{EndpointError, endpoint};
-pub use service::AwsService;
 pub use signer::{SignError, Signer};
 
 /// A client. With a signer, each request is signed. It does not follow redirects.
@@ -46,6 +44,17 @@ impl Reply {
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(header, _)| header == name);
         found.map(|(_, value)| value.as_str())
+    }
+
+    /// The code of an error, as both of JSON's protocols say it: `MessageRejected`.
+    #[must_use]
+    pub fn code(&self) -> String {
+        let named = |body: &serde_json::Value| body["__type"].as_str().map(str::to_owned);
+        let of_body = || serde_json::from_slice(&self.body).ok().and_then(|body| named(&body));
+        let code = self.header("x-amzn-errortype").map(str::to_owned).or_else(of_body);
+        let code = code.unwrap_or_default();
+        let code = code.split(':').next().unwrap_or_default();
+        code.rsplit('#').next().unwrap_or_default().to_owned()
     }
 }
 

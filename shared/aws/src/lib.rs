@@ -16,6 +16,7 @@ mod meter;
 mod random;
 mod retry;
 mod send;
+mod service;
 mod size;
 mod table;
 mod trust;
@@ -35,6 +36,7 @@ pub use meter::{Meter, Units, Usage};
 #[cfg(any(test, feature = "test-util"))]
 pub use random::Random;
 pub use retry::{ATTEMPTS_MAX, Attempts, GaveUp, Judged, Retry, Sends};
+pub use service::AwsService;
 pub use size::{attribute_bytes, item_bytes, read_units, transact_write_units, write_units};
 pub use table::{BATCH_KEYS_MAX, Table};
 pub use trust::{BundleError, CA_BUNDLE, Trust};

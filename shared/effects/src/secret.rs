@@ -7,8 +7,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use ringfence_aws::http::AwsService;
-use ringfence_aws::{Clock, Trust, sdk_config};
+use ringfence_aws::{AwsService, Clock, Trust, sdk_config};
 use ringfence_lambda::bounded;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;

@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use aws_types::SdkConfig;
 use mailin::{Action, AuthMechanism, Handler, Response, SessionBuilder, response};
-use ringfence_aws::http::AwsService;
-use ringfence_aws::{Clock, Trust, sdk_config_of};
+use ringfence_aws::{AwsService, Clock, Trust, sdk_config_of};
 use ringfence_core::{BoundaryId, SequencedEvent};
 use ringfence_reactors::Delivery;
 use rustls::ServerConfig;

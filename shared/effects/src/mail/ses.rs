@@ -4,8 +4,7 @@ use std::error::Error;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use lettre::message::Message;
-use ringfence_aws::http::AwsService;
-use ringfence_aws::{Trust, sdk_config};
+use ringfence_aws::{AwsService, Trust, sdk_config};
 use ringfence_reactors::Failed;
 use serde_json::{Value, json};
 

@@ -5,8 +5,8 @@ use std::fmt;
 
 use aws_types::SdkConfig;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use ringfence_aws::http::{AwsService, HttpError, Reply};
-use ringfence_aws::{Retry, Trust};
+use ringfence_aws::http::{HttpError, Reply};
+use ringfence_aws::{AwsService, Retry, Trust};
 use ringfence_core::StoreError;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use aws_types::SdkConfig;
 
-use super::{Http, HttpError, Reply, Signer, endpoint};
 use crate::Trust;
+use crate::http::{Http, HttpError, Reply, Signer, endpoint};
 
 /// The time for a request and its whole answer.
 const ANSWER_TIME: Duration = Duration::from_secs(4);
@@ -46,18 +46,5 @@ impl AwsService {
     ) -> Result<Reply, HttpError> {
         let url = format!("{}{path}", self.url);
         self.http.send_within(ANSWER_TIME, "POST", &url, headers, body.as_bytes()).await
-    }
-}
-
-impl Reply {
-    /// The code of an error, as both of JSON's protocols say it: `MessageRejected`.
-    #[must_use]
-    pub fn code(&self) -> String {
-        let named = |body: &serde_json::Value| body["__type"].as_str().map(str::to_owned);
-        let of_body = || serde_json::from_slice(&self.body).ok().and_then(|body| named(&body));
-        let code = self.header("x-amzn-errortype").map(str::to_owned).or_else(of_body);
-        let code = code.unwrap_or_default();
-        let code = code.split(':').next().unwrap_or_default();
-        code.rsplit('#').next().unwrap_or_default().to_owned()
     }
 }
