@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::time::Duration;
 
 use aws_types::SdkConfig;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -13,6 +14,8 @@ use zeroize::Zeroizing;
 
 /// A request is sent at most this often.
 const ATTEMPTS_MAX: u32 = 4;
+/// No attempt begins later, because a command has only some seconds.
+const BEGIN_WITHIN: Duration = Duration::from_secs(4);
 /// At most this many characters of a code are repeated.
 const CODE_CHARS_MAX: usize = 100;
 
@@ -94,7 +97,7 @@ impl Kms {
     ) -> Result<Vec<u8>, StoreError> {
         let headers = [("content-type", "application/x-amz-json-1.1"), ("x-amz-target", target)];
         let body = Zeroizing::new(body.to_string());
-        let mut attempts = Retry::default().attempts_max(ATTEMPTS_MAX).start();
+        let mut attempts = Retry::default().attempts_max(ATTEMPTS_MAX).within(BEGIN_WITHIN).start();
         loop {
             let (error, is_for_now) = match self.service.post("/", &headers, &body).await {
                 Ok(reply) if reply.status == 200 => match bytes(reply, field) {
