@@ -4,11 +4,12 @@ use heck::ToLowerCamelCase;
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{
-    Attribute, Expr, Field, Fields, GenericArgument, Ident, LitStr, Meta, PathArguments, Result,
-    Token, Type, punctuated::Punctuated, spanned::Spanned,
+    Attribute, Expr, Field, Fields, Ident, LitStr, Meta, Result, Token, Type,
+    punctuated::Punctuated, spanned::Spanned,
 };
 
 use crate::subjects::Subjects;
+use crate::types::{is_personal, outer_type};
 
 /// The fields of a struct, or of a variant of a command, and its tags.
 pub(crate) struct Tagged {
@@ -390,23 +391,4 @@ fn check_key(key: &LitStr) -> Result<()> {
 /// `product_id` of `product_ids`: both have the same key.
 fn singular(field: &str) -> &str {
     if field.ends_with("_ids") { &field[..field.len() - 1] } else { field }
-}
-
-/// `Vec` of `std::vec::Vec<T>`, `Option` of `Option<T>`. Derive macros see names, not types.
-pub(crate) fn outer_type(ty: &Type) -> Option<&Ident> {
-    match ty {
-        Type::Path(path) => path.path.segments.last().map(|segment| &segment.ident),
-        _ => None,
-    }
-}
-
-/// Whether the type is `Personal<…>`, or an option or list of it.
-pub(crate) fn is_personal(ty: &Type) -> bool {
-    let Type::Path(path) = ty else { return false };
-    let Some(last) = path.path.segments.last() else { return false };
-    if last.ident == "Personal" {
-        return true;
-    }
-    let PathArguments::AngleBracketed(inner) = &last.arguments else { return false };
-    inner.args.iter().any(|it| matches!(it, GenericArgument::Type(ty) if is_personal(ty)))
 }

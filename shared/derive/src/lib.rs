@@ -62,6 +62,7 @@ mod field;
 mod reads;
 mod subjects;
 mod tagged;
+mod types;
 mod value;
 
 use proc_macro::TokenStream;

@@ -4,7 +4,8 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput, Field, Fields, Ident, LitStr, Result, Variant, spanned::Spanned};
 
-use crate::field::{is_personal, refuse_serde};
+use crate::field::refuse_serde;
+use crate::types::is_personal;
 
 fn variants(data: Data, name: &Ident, what: &str) -> Result<Vec<Variant>> {
     match data {

@@ -5,7 +5,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Field, Ident, LitStr, Result, spanned::Spanned};
 
-use crate::field::{is_personal, outer_type};
+use crate::types::{is_personal, outer_type};
 
 /// The fields that name the subjects.
 #[derive(Default)]

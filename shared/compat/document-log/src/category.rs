@@ -10,7 +10,7 @@ use crate::cache::{Cache, Loaded};
 use crate::check::{check, declared};
 use crate::codec::{Payload, stored};
 use crate::once::Search;
-use crate::personal::is_open;
+use crate::personal::{OfCategory, is_open};
 use crate::{
     AccessStrategy, Batch, CategoryError, Document, DocumentError, DocumentLog, Documents, Store,
     StreamAppend, StreamAppended, StreamConflict, StreamName, StreamNameError, TimelineEvent,
@@ -172,6 +172,11 @@ impl<D: Document, S: Store> Category<D, S> {
     #[must_use]
     pub fn with_vault(self, vault: Option<Arc<dyn Vault>>) -> Self {
         Self { vault, ..self }
+    }
+
+    /// Its vault, for what is personal.
+    pub(crate) fn personal(&self) -> OfCategory<'_> {
+        OfCategory { category: self.name, vault: self.vault.as_deref() }
     }
 
     /// The log of the streams.
@@ -355,7 +360,7 @@ impl<D: Document, S: Store> Category<D, S> {
         let written = self.access.written(encoded, &state, &self.catalog);
         let (mut events, mut unfolds) = written.map_err(unencodable)?;
         let opened_ms = loaded.opened_ms.or_else(|| is_open(&events).then_some(read_ms));
-        self.seal(&mut events, &mut unfolds).await?;
+        self.personal().seal(&mut events, &mut unfolds).await?;
         let append = StreamAppend {
             stream,
             known: loaded.tip.as_ref(),

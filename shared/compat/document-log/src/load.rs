@@ -180,7 +180,10 @@ impl<D: Document, S: Store> Category<D, S> {
             newest_first.push(snapshot);
             origin = true;
         }
-        self.open(&mut newest_first).await?;
+        let is_read = |event_type: &str| {
+            D::Reads::PERSONAL.contains(&event_type) || self.access.snapshot(event_type).is_some()
+        };
+        self.personal().open(&mut newest_first, is_read).await?;
         let known = known.filter(|_| !origin);
         let is_open = newest_first.iter().any(|event| has(&event.data, Form::Marked));
         let opened_ms = known.and_then(|known| known.opened_ms);

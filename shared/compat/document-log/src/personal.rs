@@ -1,10 +1,9 @@
 //! Personal data of documents: sealed before a write, open in the state.
 
 use ringfence_core::personal::{Form, has};
-use ringfence_core::{Reads, SequencedEvent, VaultError};
+use ringfence_core::{SequencedEvent, Vault, VaultError};
 
 use crate::codec::Payload;
-use crate::{Category, Document, DocumentError};
 
 /// Whether a payload has an open personal value.
 pub(crate) fn is_open(payloads: &[Payload]) -> bool {
@@ -12,39 +11,39 @@ pub(crate) fn is_open(payloads: &[Payload]) -> bool {
     data.any(|data| has(data, Form::Marked))
 }
 
-impl<D: Document, S> Category<D, S> {
+/// The vault of a category.
+pub(crate) struct OfCategory<'v> {
+    pub(crate) category: &'static str,
+    pub(crate) vault: Option<&'v dyn Vault>,
+}
+
+impl OfCategory<'_> {
+    fn vault(&self) -> Result<&dyn Vault, VaultError> {
+        self.vault.ok_or_else(|| VaultError::Missing(self.category.to_owned()))
+    }
+
     /// Seals the personal values of new events and unfolds.
     pub(crate) async fn seal(
         &self,
         events: &mut [Payload],
         unfolds: &mut [Payload],
-    ) -> Result<(), DocumentError> {
-        match &self.vault {
-            None if is_open(events) || is_open(unfolds) => {
-                Err(VaultError::Missing(self.name.to_owned()).into())
-            }
-            None => Ok(()),
-            Some(vault) => {
-                let payloads = events.iter_mut().chain(unfolds);
-                let data = payloads.filter_map(|payload| payload.data.as_mut());
-                Ok(vault.seal(data.collect()).await?)
-            }
+    ) -> Result<(), VaultError> {
+        if !is_open(events) && !is_open(unfolds) {
+            return Ok(());
         }
+        let payloads = events.iter_mut().chain(unfolds);
+        self.vault()?.seal(payloads.filter_map(|payload| payload.data.as_mut()).collect()).await
     }
 
-    /// Opens the personal values of snapshots, and of events of which the state reads them.
-    pub(crate) async fn open(&self, found: &mut [SequencedEvent]) -> Result<(), DocumentError> {
-        match &self.vault {
-            None => Ok(()),
-            Some(vault) => {
-                let is_read = |event: &&mut SequencedEvent| {
-                    D::Reads::PERSONAL.contains(&&*event.event_type)
-                        || self.access.snapshot(&event.event_type).is_some()
-                };
-                let data = found.iter_mut().filter(is_read).map(|event| &mut event.data);
-                Ok(vault.open(data.collect()).await?)
-            }
-        }
+    /// Opens the personal values of those events and snapshots that the state reads.
+    pub(crate) async fn open(
+        &self,
+        found: &mut [SequencedEvent],
+        is_read: impl Fn(&str) -> bool,
+    ) -> Result<(), VaultError> {
+        let Some(vault) = self.vault else { return Ok(()) };
+        let read = found.iter_mut().filter(|event| is_read(&event.event_type));
+        vault.open(read.map(|event| &mut event.data).collect()).await
     }
 
     /// The hash of a command that has personal data of this subject.
@@ -52,10 +51,7 @@ impl<D: Document, S> Category<D, S> {
         &self,
         subject: &str,
         text: &str,
-    ) -> Result<String, DocumentError> {
-        match &self.vault {
-            None => Err(VaultError::Missing(format!("a command about {subject}")).into()),
-            Some(vault) => Ok(vault.fingerprint(subject, text).await?),
-        }
+    ) -> Result<String, VaultError> {
+        self.vault()?.fingerprint(subject, text).await
     }
 }

@@ -63,7 +63,7 @@ pub(crate) async fn settle<C: Slice<State: Document>, S: Store>(
     let record = match envelope.idempotency_key.as_deref() {
         Some(key) => Some(
             record_of(C::NAME, key, command, async |subject, text| {
-                category.fingerprint(subject, text).await
+                Ok::<_, DocumentError>(category.personal().fingerprint(subject, text).await?)
             })
             .await?,
         ),
