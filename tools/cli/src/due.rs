@@ -13,11 +13,10 @@ use ringfence_services::deadlines::{Sweep, Swept};
 use serde_json::json;
 
 use crate::Lists;
-use crate::keys::KeyFlags;
 use crate::machine::{DYNAMO_ENDPOINT, dynamo_client, http, local_dynamo};
 use crate::out::{Output, serialize_as, write_line};
 use crate::stats::since;
-use crate::tables::{LogTables, ViewTable};
+use crate::tables::{KeyFlags, LogTables, ViewTable};
 
 /// This is longer than a sweep of a stack on one machine takes.
 const TIME: Duration = Duration::from_secs(300);

@@ -25,7 +25,6 @@ mod import;
 mod index;
 mod json;
 pub mod kept;
-pub mod keys;
 pub mod lanes;
 mod layout;
 mod line;

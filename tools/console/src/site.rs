@@ -25,10 +25,9 @@ use crate::series::Series;
 use ringfence_cli::Lists;
 use ringfence_cli::api::{self, Api};
 use ringfence_cli::commands::CommandLines;
-use ringfence_cli::keys::KeyFlags;
 use ringfence_cli::stack::{Named, Outputs, name};
-use ringfence_cli::tables::{IndexTable, LogTables};
-use ringfence_cli::verdict::{StackVerdict, VerdictFlags};
+use ringfence_cli::tables::{IndexTable, KeyFlags, LogTables};
+use ringfence_cli::verdict::StackVerdict;
 use ringfence_cli::work::Does;
 
 /// For each watcher, the latest troubles of a stack, each with its age, the oldest first; and a signal for each later

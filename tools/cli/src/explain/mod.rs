@@ -11,11 +11,10 @@ use clap::Args;
 use ringfence_aws::Clock;
 use ringfence_stack::Stack;
 
-use crate::keys::KeyFlags;
 use crate::machine::dynamo_client;
 use crate::out::Output;
 use crate::send::{find, text};
-use crate::tables::LogTables;
+use crate::tables::{KeyFlags, LogTables};
 
 pub use explanation::{Explanation, Writing, Written};
 pub use print::counted;
