@@ -333,10 +333,10 @@ mod declare;
 pub use ringfence_core::{
     BoundaryId, Callers, Catalog, CatalogError, Catalogs, Cause, Command, CommandContext,
     Consistency, Context, Current, Due, DueRow, Envelope, Event, FieldError, Fields, Id, IdError,
-    Lane, List, ListError, MailAddress, MailAddressError, Metadata, Never, NewEvent, Principal,
-    PrincipalKind, Query, QueryItem, Reads, Rejection, SequencedEvent, Slice, Snapshots, State,
-    Tag, TagSchema, TagValue, Text, TextError, TopicEvent, Upcast, Upcasts, Writes, events,
-    id_type, kit, rfc3339, value,
+    Lane, List, ListError, MailAddress, MailAddressError, Metadata, Never, NewEvent, Personal,
+    Principal, PrincipalKind, Query, QueryItem, Reads, Rejection, Sealed, SequencedEvent, Slice,
+    Snapshots, State, Tag, TagSchema, TagValue, Text, TextError, TopicEvent, Upcast, Upcasts,
+    Writes, events, id_type, kit, rfc3339, value,
 };
 pub use ringfence_dcb_log::Dcb;
 pub use ringfence_lambda::slice::run;
