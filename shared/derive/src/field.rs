@@ -3,13 +3,10 @@
 use heck::ToLowerCamelCase;
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{
-    Attribute, Expr, Field, Fields, Ident, LitStr, Meta, Result, Token, Type,
-    punctuated::Punctuated, spanned::Spanned,
-};
+use syn::{Attribute, Expr, Field, Fields, Ident, LitStr, Result, Type, spanned::Spanned};
 
 use crate::subjects::Subjects;
-use crate::types::{is_personal, outer_type};
+use crate::types::{is_personal, outer_type, serde_options};
 
 /// The fields of a struct, or of a variant of a command, and its tags.
 pub(crate) struct Tagged {
@@ -226,15 +223,6 @@ pub(crate) fn refuse_serde(attributes: &[Attribute]) -> Result<()> {
     }
 }
 
-/// What the `#[serde(…)]` among the attributes say.
-pub(crate) fn serde_options(attributes: &[Attribute]) -> Result<Vec<Meta>> {
-    let mut options = Vec::new();
-    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("serde")) {
-        options.extend(attribute.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)?);
-    }
-    Ok(options)
-}
-
 /// Refuses an option whose declared shape would be wrong: serde requires a field that a function reads.
 pub(crate) fn check_option(field: &Field) -> Result<()> {
     let options = serde_options(&field.attrs)?;
@@ -319,13 +307,16 @@ impl TagOptions {
 
 impl Tag {
     fn check(&self, span: Span) -> Result<()> {
-        if self.partition && !self.required {
-            return Err(syn::Error::new(
-                span,
-                "a partition tag has exactly one value: not a list and not an option",
-            ));
+        let error = |why| Err(syn::Error::new(span, why));
+        match (self.partition, self.blind, self.required) {
+            (true, true, _) => error(
+                "the tag of a partition is in clear in its name, so it is not blind: mark an id `#[tag(partition)]`",
+            ),
+            (true, _, false) => {
+                error("a partition tag has exactly one value: not a list and not an option")
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     pub(crate) fn is_partition(&self) -> bool {

@@ -3,9 +3,9 @@
 use heck::ToLowerCamelCase;
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Field, Ident, LitStr, Result, spanned::Spanned};
+use syn::{Field, Ident, LitStr, Meta, Result, ext::IdentExt, spanned::Spanned};
 
-use crate::types::{is_personal, outer_type};
+use crate::types::{is_personal, outer_type, serde_options};
 
 /// The fields that name the subjects.
 #[derive(Default)]
@@ -53,6 +53,7 @@ impl Subjects {
                 }
             }
         }
+        fields.iter().try_for_each(|field| subjects.check_serde(field))?;
         let has_subject = |ident: &Ident| {
             subjects.of_all.is_some() || subjects.of_fields.iter().any(|(field, _)| field == ident)
         };
@@ -69,9 +70,30 @@ impl Subjects {
         }
     }
 
+    /// The subject of a value is found by the names of both fields, so they are those that the derive gives them.
+    fn check_serde(&self, field: &Field) -> Result<()> {
+        let mut named = self.of_all.iter().chain(self.of_fields.iter().flat_map(|(a, b)| [a, b]));
+        let is_named = named.any(|ident| field.ident.as_ref() == Some(ident));
+        let kept = ["default", "alias", "skip_serializing_if"];
+        let is_out = |option: &Meta| match is_named || is_personal(&field.ty) {
+            true => !kept.iter().any(|name| option.path().is_ident(name)),
+            // Another field could take the subject's name.
+            false if self.of_all.is_none() && self.of_fields.is_empty() => false,
+            false => option.path().is_ident("rename") || option.path().is_ident("flatten"),
+        };
+        match serde_options(&field.attrs)?.iter().find(|option| is_out(option)) {
+            None => Ok(()),
+            Some(option) => Err(syn::Error::new_spanned(
+                option,
+                "the subject of personal data is found by the names and the JSON of the fields, so this would hide it: \
+                 remove it",
+            )),
+        }
+    }
+
     /// The value for the trait's constant.
     pub(crate) fn value(&self) -> TokenStream {
-        let json = |ident: &Ident| ident.to_string().to_lower_camel_case();
+        let json = |ident: &Ident| ident.unraw().to_string().to_lower_camel_case();
         let of_all = match self.of_all.as_ref().map(json) {
             None => quote!(::std::option::Option::None),
             Some(name) => quote!(::std::option::Option::Some(#name)),
@@ -84,15 +106,20 @@ impl Subjects {
     }
 }
 
+/// No id as text.
+const NO_SUBJECTS: [&str; 18] = [
+    "Option", "Vec", "List", "bool", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize",
+    "u8", "u16", "u32", "u64", "u128", "usize",
+];
+
 /// A subject is one id, in clear.
 fn check_subject(field: &Field) -> Result<()> {
-    let is_one =
-        outer_type(&field.ty).is_none_or(|ty| ty != "Option" && ty != "Vec" && ty != "List");
+    let is_one = outer_type(&field.ty).is_none_or(|ty| !NO_SUBJECTS.iter().any(|it| ty == it));
     match is_one && !is_personal(&field.ty) {
         true => Ok(()),
         false => Err(syn::Error::new(
             field.ty.span(),
-            "a subject is one id: not a list, not an option, and not personal",
+            "a subject is one id, as text: not a list, not an option, not a number, and not personal",
         )),
     }
 }

@@ -4,7 +4,8 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Attribute, Data, DeriveInput, Fields, Ident, Result, Visibility};
 
-use crate::field::{check_option, serde_options};
+use crate::field::check_option;
+use crate::types::serde_options;
 
 pub(crate) fn value(item: &DeriveInput) -> Result<TokenStream> {
     let has_names = |fields: &Fields| matches!(fields, Fields::Named(_));

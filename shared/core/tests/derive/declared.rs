@@ -231,6 +231,52 @@ mod blind_tag_of_a_plain_value {
     }
 }
 
+mod blind_partition {
+    #[derive(ringfence::Command)]
+    struct Know {
+        #[subject]
+        guest: String,
+        #[tag(partition, blind, key = "email")]
+        email: ringfence::Personal<String>,
+    }
+}
+
+mod subject_under_another_name {
+    #[derive(ringfence::Command)]
+    struct Know {
+        #[serde(rename = "host")]
+        #[subject]
+        guest: String,
+        name: ringfence::Personal<String>,
+    }
+
+    #[derive(ringfence::Event)]
+    struct Known {
+        guest: String,
+        #[serde(with = "plain")]
+        #[personal(of = "guest")]
+        name: ringfence::Personal<String>,
+    }
+
+    #[derive(ringfence::Command)]
+    struct Find {
+        #[subject]
+        guest: String,
+        #[serde(flatten)]
+        others: std::collections::BTreeMap<String, String>,
+        #[serde(default)]
+        name: ringfence::Personal<String>,
+    }
+}
+
+mod subject_that_is_a_number {
+    #[derive(ringfence::Command)]
+    struct Know {
+        #[subject]
+        guest: u64,
+    }
+}
+
 mod blind_field_that_is_no_tag {
     #[derive(ringfence::Command)]
     struct Know {
