@@ -101,6 +101,11 @@ impl Catalog {
                 let (event_type, other) = (schema.name.clone(), other.clone());
                 return Err(CatalogError::ScopeDiffers { key, event_type, other });
             }
+            let differs = |of: &&EventSchema| is_blind(of, &key).any(|blind| blind != tag.blind);
+            if let Some(other) = self.schemas().chain([&schema]).find(differs) {
+                let (event_type, other) = (schema.name.clone(), other.name.clone());
+                return Err(CatalogError::BlindDiffers { key, event_type, other });
+            }
         }
         for other in self.schemas() {
             if let Some(copies) = differing_copies(&schema, other) {
@@ -168,6 +173,11 @@ impl Catalog {
         self.scope(key).map(|scope| scope != Scope::Partition)
     }
 
+    /// Whether the tags of a key are blind.
+    pub(crate) fn is_blind(&self, key: &str) -> bool {
+        self.schemas().any(|schema| is_blind(schema, key).any(|blind| blind))
+    }
+
     /// Every index that the catalog's reads need: `tag_<key>` and `tag_composite`.
     pub fn indexes(&self) -> BTreeSet<String> {
         let composite = self.schemas().any(has_composite);
@@ -196,7 +206,8 @@ impl Catalog {
                 let (event_type, key) = named(key);
                 return Err(FilingError::Undeclared { event_type, key });
             };
-            if declared.blind && !is_blinded(value) {
+            // An empty value makes no boundary, so it stays.
+            if declared.blind && !value.is_empty() && !is_blinded(value) {
                 let (event_type, key) = named(key);
                 return Err(FilingError::NotBlind { event_type, key });
             }
@@ -290,6 +301,11 @@ impl Catalog {
     }
 }
 
+/// Whether the type's tags of this key are blind.
+fn is_blind(schema: &EventSchema, key: &str) -> impl Iterator<Item = bool> {
+    schema.tags.iter().filter(move |tag| tag.key == *key).map(|tag| tag.blind)
+}
+
 fn partition_keys(schema: &EventSchema) -> impl Iterator<Item = &Name> {
     schema.tags.iter().filter(|tag| tag.partition).map(|tag| &tag.key)
 }
@@ -347,6 +363,9 @@ fn check(schema: &EventSchema) -> Result<(), CatalogError> {
         }
         if tag.partition && !single(tag) {
             return Err(CatalogError::PartitionNotSingle { key: key(), event_type: event_type() });
+        }
+        if tag.partition && tag.blind {
+            return Err(CatalogError::PartitionBlind { key: key(), event_type: event_type() });
         }
     }
     if !schema.tags.is_empty() && !schema.tags.iter().any(|tag| tag.partition) {

@@ -49,13 +49,14 @@ pub trait Vault: fmt::Debug + Send + Sync {
     fn dry(self: Arc<Self>) -> Arc<dyn Vault>;
 }
 
-/// Replaces the values of the blind tags of a command of this shape.
+/// Replaces the values of the blind tags of a command of this shape. An empty value makes no boundary, so it stays.
 pub(crate) async fn blind(
     log: &dyn EventLog,
     shape: &[TagSchema],
     tags: &mut [Tag],
 ) -> Result<(), LogError> {
-    let is_blind = |tag: &Tag| shape.iter().any(|of| of.blind && of.key == tag.key);
+    let is_blind =
+        |tag: &Tag| !tag.value.is_empty() && shape.iter().any(|of| of.blind && of.key == tag.key);
     match tags.iter_mut().filter(|tag| is_blind(tag)).collect::<Vec<_>>() {
         none if none.is_empty() => Ok(()),
         tags => log.blind(tags).await,

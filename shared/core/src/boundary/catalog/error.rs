@@ -49,6 +49,30 @@ pub enum CatalogError {
         /// The type that carries it.
         event_type: Name,
     },
+    /// A partition tag of a personal value.
+    #[error(
+        "partition tag {key} of {event_type} is blind, but a partition's name has its value in clear: mark an id \
+         #[tag(partition)]"
+    )]
+    PartitionBlind {
+        /// The tag key.
+        key: Name,
+        /// The type that carries it.
+        event_type: Name,
+    },
+    /// A key is blind in one place and not in another, so equal values have different tags.
+    #[error(
+        "tag key {key} is blind in one of {event_type} and {other}, and not in the other: mark both fields \
+         #[tag(blind)], or give one of them another key"
+    )]
+    BlindDiffers {
+        /// The tag key.
+        key: Name,
+        /// The type at which it was noticed.
+        event_type: Name,
+        /// The other type.
+        other: Name,
+    },
     /// A type on a log of single streams has more than the tag that names its stream.
     #[error(
         "{event_type} is on a log of streams, where an event has one tag: the one that names its stream, marked \
