@@ -12,6 +12,7 @@ use crate::{
     Upcasts, Writes,
     decide::case::Case,
     model::current::{Versioned, current},
+    personal,
 };
 
 /// A command. Derive it: fields named `*_id` and `*_ids` are tags, JSON is camelCase, and an unknown field is refused.
@@ -186,11 +187,12 @@ pub enum Callers {
     Nobody,
 }
 
-/// Whether the slice reads or writes personal data. Then its function needs a vault.
+/// Whether the slice reads or writes personal data, or its command has some. Then its function needs a vault.
 #[must_use]
 pub fn is_personal<S: Slice>() -> bool {
     let writes = S::Writes::SCHEMAS.iter().any(|schema| schema.subjects != Subjects::NONE);
-    writes || !ReadsOf::<S>::PERSONAL.is_empty()
+    let is_blind = || S::SHAPES.iter().copied().flatten().any(|tag| tag.blind);
+    writes || !ReadsOf::<S>::PERSONAL.is_empty() || is_blind() || personal::is_in::<S>()
 }
 
 /// The scopes of a slice's route; `None` if the slice has no route. A token needs one of them.
