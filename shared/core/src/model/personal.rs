@@ -115,39 +115,14 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Personal<T> {
             Form::Marked => (&value[MARKED], of()),
             Form::Plain => (&value, None),
         };
-        match T::deserialize(plain) {
-            Ok(known) => Ok(Self { value: Some(known), of }),
-            Err(error) => Err(D::Error::custom(discreet(&error, plain))),
-        }
+        // The error's own message may quote the value, and messages get into logs.
+        let known = T::deserialize(plain).map_err(|_| D::Error::custom(INVALID))?;
+        Ok(Self { value: Some(known), of })
     }
 }
 
+const INVALID: &str = "the personal value is not valid";
 const UNOPENED: &str = "a sealed value can't be read here; views take it as `Sealed`, and the stack's functions open it";
-
-/// The message of an error, unless it quotes the value: such messages get into logs.
-fn discreet(error: &serde_json::Error, value: &Value) -> String {
-    let message = error.to_string();
-    match leaves(value).any(|leaf| message.contains(&*leaf)) {
-        true => "the personal value is not valid".to_owned(),
-        false => message,
-    }
-}
-
-/// The texts and numbers of a value.
-fn leaves(value: &Value) -> Box<dyn Iterator<Item = Cow<'_, str>> + '_> {
-    match value {
-        Value::String(text) => Box::new(std::iter::once(text.as_str().into())),
-        Value::Number(number) => Box::new(std::iter::once(number.to_string().into())),
-        Value::Array(values) => Box::new(values.iter().flat_map(leaves)),
-        Value::Object(fields) => {
-            let fields = fields.iter().flat_map(|(name, value)| {
-                std::iter::once(Cow::Borrowed(name.as_str())).chain(leaves(value))
-            });
-            Box::new(fields)
-        }
-        Value::Null | Value::Bool(_) => Box::new(std::iter::empty()),
-    }
-}
 
 /// The shape of `T`, which callers send, with a note that it is personal.
 impl<T: JsonSchema> JsonSchema for Personal<T> {
@@ -326,7 +301,7 @@ impl Subjects {
         let subject = |fields: &Map<String, Value>, name: &str| {
             let of = self.of_fields.iter().find(|(field, _)| *field == name);
             let of = of.map(|(_, of)| *of).or(self.of_all)?;
-            fields.get(of)?.as_str().map(str::to_owned)
+            fields.get(of).cloned()
         };
         let of: Vec<_> = fields.keys().map(|name| subject(fields, name)).collect();
         for ((name, value), of) in fields.iter_mut().zip(of) {
@@ -338,7 +313,10 @@ impl Subjects {
                     let (value, of) = (value.as_object_mut().expect("a form is an object"), &of);
                     if !value.contains_key(OF) {
                         let of = of.clone().ok_or_else(|| SubjectError::Missing(name.clone()))?;
-                        value.insert(OF.to_owned(), of.into());
+                        value.insert(OF.to_owned(), of);
+                    }
+                    if !value[OF].is_string() {
+                        return Err(SubjectError::NotText(name.clone()));
                     }
                 }
             }
@@ -356,6 +334,9 @@ pub enum SubjectError {
          this one with `#[personal(of = \"…\")]`"
     )]
     Missing(String),
+    /// The id of the subject is not text in JSON.
+    #[error("field `{0}` has personal data, and the id of their subject must be text in JSON")]
+    NotText(String),
     /// The payload has a sealed value, which could be another subject's.
     #[error("field `{0}` has the key `$sealed`, which only sealed values have: use another key")]
     Sealed(String),
