@@ -1,11 +1,10 @@
 //! The words of a case: `given`, `when`, `then`, and before them `case`, if it has a name.
 
-use serde::Serialize;
 use serde_json::Value;
 
 use super::same::fail;
 use crate::{
-    CommandContext, NewEvent, Principal, PrincipalKind, Slice,
+    CommandContext, NewEvent, Principal, PrincipalKind, Rejected, Rejection, Slice,
     decide::case::{At, Came, Case, Fact, written},
 };
 
@@ -77,8 +76,8 @@ const PROBLEM_MEMBERS: [&str; 7] =
 /// The rejection as the answer has it: its fields beside the members of a problem document. Panics if it has no
 /// `code`, or if a field has the name of such a member.
 #[track_caller]
-fn check_rejection(rejection: &impl Serialize) -> Value {
-    let rejection = serde_json::to_value(rejection).expect("a rejection is a map");
+fn check_rejection(rejection: &impl Rejection) -> Value {
+    let Rejected { rejection, .. } = Rejected::of(rejection);
     assert!(
         rejection["code"].is_string(),
         "a rejection is an object with a `code`: derive Serialize for an enum of struct variants and \

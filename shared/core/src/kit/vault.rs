@@ -1,4 +1,4 @@
-//! A vault for cases, and the canary: a marked text in each personal value, which nothing stored may show.
+//! A vault for cases, and the canary: a marked text in each personal value, which no store and no answer may show.
 
 use std::sync::{
     Arc,
@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 
 use super::same::fail;
 use crate::{
-    Catalog, HandleError, LogError, MemoryLog, NewEvent, OnEvents, OnLog, ReadsOf, SequencedEvent,
-    Slice, Tag, Vault, VaultError, Vaulted,
+    Catalog, Consistency, EventLog, HandleError, Handled, LogError, MemoryLog, NewEvent, OnEvents,
+    OnLog, Reads, ReadsOf, SequencedEvent, Slice, State, Tag, Vault, VaultError, Vaulted, chain,
     decide::case::Case,
+    decide::shapes::{Declared, plan},
     model::command::sha256,
     personal::{FORGOTTEN, Form, MARKED, OF, SEALED, form, subject, values},
 };
@@ -123,15 +124,17 @@ pub(super) fn opened(log: &Vaulted<MemoryLog>) -> Vec<SequencedEvent> {
 
 /// The tags of a command as the log has them.
 pub(super) fn tags<S: Slice>(command: &S) -> Vec<Tag> {
-    let is_blind = |tag: &Tag| command.shape().iter().any(|of| of.blind && of.key == tag.key);
+    let is_blind = |tag: &Tag| {
+        !tag.value.is_empty() && command.shape().iter().any(|of| of.blind && of.key == tag.key)
+    };
     let mut tags = command.tags();
     tags.iter_mut().filter(|tag| is_blind(tag)).for_each(|tag| tag.value = blinded(tag));
     tags
 }
 
 impl<S: Slice> Case<S> {
-    /// Checks the case's personal data: with the canary in each value, nothing that the log stores shows it; and with
-    /// all subjects forgotten, the command gets an answer.
+    /// Checks the case's personal data: with the canary in each value, neither the log nor the answer nor a
+    /// snapshot shows it; and with all subjects forgotten, the command gets an answer.
     pub(super) async fn check_personal(&self, catalog: &Catalog) {
         let mut given: Vec<NewEvent> = self.given.iter().map(|fact| fact.event.clone()).collect();
         let mut command = serde_json::to_value(&self.command).expect("a command has JSON");
@@ -171,13 +174,38 @@ impl<S: Slice> Case<S> {
         let (context, then) = (context.clone(), then.clone());
         let case = Self { given: given.collect(), command, context, then, at: *at };
         case.prepare(&on, &|_| {}).await;
+        let kept = case.snapshot(on.log(), catalog).await;
         let handled = on.handle(&case.command, &case.envelope()).await;
         if matches!(handled, Err(HandleError::Log(LogError::Undecodable { .. }))) {
             return;
         }
+        let answer = match handled {
+            Ok(Handled { outcome, .. }) => format!("{outcome:?}"),
+            Err(error) => chain(&error),
+        };
         let stored = on.log().log().events();
-        let stored = stored.iter().map(|event| format!("{event:?}")).collect::<String>();
-        assert!(!stored.contains(CANARY), "{}: the log shows a personal value: {stored}", self.at);
+        let stored = stored.iter().map(|event| format!("{event:?}")).collect();
+        let places = [("log", stored), ("answer", answer), ("snapshot", kept.unwrap_or_default())];
+        for (place, text) in places {
+            let is_shown = text.contains(CANARY);
+            assert!(!is_shown, "{}: the {place} shows a personal value: {text}", self.at);
+        }
+    }
+
+    /// The JSON of the state before the command, as a snapshot would have it, without the values that are sealed.
+    async fn snapshot(&self, log: &dyn EventLog, catalog: &Catalog) -> Option<String> {
+        let snapshots = S::State::SNAPSHOTS?;
+        let (declared, shape) = (Declared::of::<S>(), self.command.shape());
+        let (_, plan) = plan(declared, shape, tags(&self.command), catalog).ok()?;
+        let envelope = self.envelope();
+        let read = log.read_with_seen(&plan, Consistency::Strong, &envelope).await;
+        let mut state = S::State::default();
+        for event in read.ok()?.0.iter().filter(|event| plan.matches(event)) {
+            state = state.evolve(ReadsOf::<S>::decode(&catalog.current(event).ok()?).ok()?);
+        }
+        let mut json = snapshots.json(&state).ok()?;
+        values(&mut json, Form::Marked).into_iter().for_each(|value| *value = Value::Null);
+        Some(json.to_string())
     }
 }
 

@@ -3,9 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::personal::{Form, values};
+
 /// The reason why a decision rejects a command, for a person (`Display`) and for a program: serialised with
 /// `#[serde(tag = "code")]`. Its fields become members of the problem document, so they can't have the names of the
-/// document's own members. The kit's cases check that.
+/// document's own members. The kit's cases check that. Personal values in it are null in the answer.
 pub trait Rejection: std::error::Error + Serialize + Send {}
 
 impl<R: std::error::Error + Serialize + Send> Rejection for R {}
@@ -24,9 +26,13 @@ pub struct Rejected {
 }
 
 impl Rejected {
-    /// Converts a rejection for the answer.
+    /// Converts a rejection for the answer. Its personal values are null, because it is stored and answered in clear.
     pub fn of(rejection: &impl Rejection) -> Self {
         let message = rejection.to_string();
-        Self { message, rejection: serde_json::to_value(rejection).unwrap_or_default() }
+        let mut rejection = serde_json::to_value(rejection).unwrap_or_default();
+        for form in [Form::Marked, Form::Forgotten] {
+            values(&mut rejection, form).into_iter().for_each(|value| *value = Value::Null);
+        }
+        Self { message, rejection }
     }
 }

@@ -3,6 +3,7 @@
 
 extern crate ringfence_core as ringfence; // the derive macros use this name
 
+mod canary;
 mod compile_errors;
 mod decide;
 mod declared;

@@ -5,21 +5,22 @@ use std::sync::Arc;
 use futures::executor::block_on;
 use ringfence_core::{
     Append, Consistency, Decisions, Envelope, EventError, EventLog, HandleError, Handled,
-    KEPT_OPEN_MS, LogError, MemoryLog, NewEvent, Outcome, Personal, Plan, ReadsOf, Sealed,
-    SubjectError, VaultError, Vaulted, events, handle, id_type,
+    KEPT_OPEN_MS, LogError, MemoryLog, NewEvent, Outcome, Personal, Plan, PlanError, ReadsOf,
+    Sealed, SubjectError, VaultError, Vaulted, events, handle, id_type,
     kit::{MemoryVault, check_in_memory},
     personal::{Form, has},
     prelude::*,
 };
 use serde_json::{Value, json};
 
+use crate::canary::GuestFound;
 use crate::shop::Dcb;
 
 id_type!(GuestId, "names a guest");
 
 /// A guest, found by the address.
 #[derive(Clone, Debug, PartialEq, Event)]
-struct GuestKnown {
+pub(crate) struct GuestKnown {
     #[tag(partition)]
     #[subject]
     guest_id: GuestId,
@@ -70,7 +71,7 @@ impl State for Taken {
 #[serde(tag = "code")]
 enum Refused {
     #[error("the address is taken")]
-    Taken,
+    Taken { of: Personal<String> },
 }
 
 impl Slice for Know {
@@ -82,7 +83,7 @@ impl Slice for Know {
 
     fn decide(&self, state: &Taken, _: &CommandContext) -> Result<Vec<GuestKnown>, Refused> {
         match state.0 {
-            Some(_) => Err(Refused::Taken),
+            Some(_) => Err(Refused::Taken { of: self.name.clone() }),
             None => Ok(vec![known(self.guest_id.clone(), &self.name, &self.email)]),
         }
     }
@@ -92,8 +93,11 @@ impl Slice for Know {
             given([]).when(know("g1", "ada@x.org")).then([known_of("g1", "ada@x.org")]),
             given(events![known_of("g1", "ada@x.org")])
                 .when(know("g2", "ada@x.org"))
-                .then_rejected(Refused::Taken),
+                .then_rejected(Refused::Taken { of: "Ada".to_owned().into() }),
             given(events![known_of("g1", "ada@x.org")])
+                .when(know("g2", "bob@x.org"))
+                .then([known_of("g2", "bob@x.org")]),
+            given(events![known_of("g1", "")])
                 .when(know("g2", "bob@x.org"))
                 .then([known_of("g2", "bob@x.org")]),
         ]
@@ -148,14 +152,14 @@ impl Slice for Greet {
     }
 }
 
-struct Guests;
+pub(crate) struct Guests;
 
 impl Context for Guests {
     const NAME: &'static str = "guests";
     type Log = Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
-        Catalog::new(Self::NAME, [GuestKnown::SCHEMA, GuestGreeted::SCHEMA])
+        Catalog::new(Self::NAME, [GuestKnown::SCHEMA, GuestGreeted::SCHEMA, GuestFound::SCHEMA])
     }
 }
 
@@ -170,7 +174,7 @@ fn known(guest_id: GuestId, name: &Personal<String>, email: &Personal<String>) -
     GuestKnown { guest_id, name, email, host_id: id("h1"), notes }
 }
 
-fn known_of(guest: &str, email: &str) -> GuestKnown {
+pub(crate) fn known_of(guest: &str, email: &str) -> GuestKnown {
     let Know { guest_id, name, email } = know(guest, email);
     known(guest_id, &name, &email)
 }
@@ -242,7 +246,11 @@ fn a_log_stores_no_personal_value_and_no_hash_of_one() {
     assert_eq!(of(&data["notes"][0]).as_deref(), Some("h1"), "of the host");
     // The address is unique by its blind tag.
     let taken = log.run(&cold, &know("g2", "ada@x.org"), None, 3).unwrap();
-    assert!(matches!(taken.outcome, Outcome::Rejected { .. }), "{taken:?}");
+    let Outcome::Rejected { rejected, .. } = taken.outcome else { panic!("{taken:?}") };
+    assert_eq!(rejected.rejection, json!({ "code": "Taken", "of": null }));
+    // An empty address has no HMAC, so it is refused like an empty id.
+    let empty = log.run(&cold, &know("g3", ""), None, 4);
+    assert!(matches!(empty, Err(HandleError::Plan(PlanError::EmptyValue(_)))), "{empty:?}");
 }
 
 #[test]
@@ -321,6 +329,11 @@ fn nobody_gives_a_sealed_value_or_one_without_a_subject_to_a_log() {
     let marked = json!({ "$personal": "Ada" });
     assert_eq!(error(marked), Err(SubjectError::Missing("any".to_owned()).to_string()));
     assert!(error(json!({ "of": "g2" })).is_ok());
+    let number = SubjectError::NotText("any".to_owned());
+    let marked = json!({ "$personal": "Ada", "of": 7 });
+    assert_eq!(error(marked), Err(number.to_string()));
+    let mut numbered = json!({ "guestId": 7, "any": { "$personal": "Ada" } });
+    assert_eq!(GuestKnown::SCHEMA.subjects.name(&mut numbered), Err(number));
 }
 
 #[test]
@@ -333,10 +346,10 @@ fn a_value_is_read_plain_marked_or_forgotten_and_shown_never() {
     let value = read(json!({ "$personal": 7, "of": "g1" })).unwrap();
     assert_eq!(format!("{value:?}"), "Personal(…)");
     assert_eq!(json!(value), json!({ "$personal": 7, "of": "g1" }), "it keeps its subject");
-    // An error does not quote the value.
-    for wrong in [json!("secret"), json!(70_000), json!({ "secret": 1 })] {
-        let said = read(wrong.clone()).unwrap_err().to_string();
-        assert!(!said.contains("secret") && !said.contains("70000"), "{wrong}: {said}");
+    // An error does not quote the value, not even with escapes.
+    for wrong in [json!("a\nb"), json!(70_000), json!({ "secret": 1 })] {
+        let said = read(wrong).unwrap_err().to_string();
+        assert_eq!(said, "the personal value is not valid");
     }
     let sealed = json!({ "$sealed": "AAAA", "of": "g1", "k": 1 });
     assert!(read(sealed.clone()).unwrap_err().to_string().starts_with("a sealed value"));
