@@ -180,13 +180,10 @@ impl Declared {
                     let fix = "mark the field #[tag(skip)], or tag an event with it";
                     return Err(error(&tag.key, "no tag of any event", fix));
                 }
-                _ if tag.blind && !catalog.is_blind(&tag.key) => {
-                    let fix = "mark the events' fields #[tag(blind)], or give one another key";
-                    return Err(error(&tag.key, "not blind", fix));
-                }
-                _ if !tag.blind && catalog.is_blind(&tag.key) => {
-                    let fix = "mark the field #[tag(blind)]";
-                    return Err(error(&tag.key, "blind", fix));
+                _ if tag.blind != catalog.is_blind(&tag.key) => {
+                    let is = if tag.blind { "not blind" } else { "blind" };
+                    let fix = "mark both fields #[tag(blind)], or give one another key";
+                    return Err(error(&tag.key, is, fix));
                 }
                 _ => {}
             }
