@@ -128,6 +128,7 @@ impl From<VaultError> for LogError {
     fn from(error: VaultError) -> Self {
         match error {
             VaultError::Store(error) => error.into(),
+            VaultError::Unstorable { field, reason } => Self::Unstorable { field, reason },
             error => Self::Vault(error),
         }
     }
@@ -221,6 +222,14 @@ pub enum VaultError {
         subject: String,
         /// What is wrong with it.
         why: &'static str,
+    },
+    /// A value can't be stored, even sealed.
+    #[error("{field}: {reason}")]
+    Unstorable {
+        /// Its path in the personal value.
+        field: String,
+        /// Why.
+        reason: String,
     },
     /// The program has no vault.
     #[error("{0} has personal data, and this program has no vault to seal them")]

@@ -83,7 +83,7 @@ pub(crate) fn subject_of(item: &Item) -> Result<(String, Record), WrongItem> {
 }
 
 fn key_of(item: &Item) -> Result<WrappedKey, &'static str> {
-    let number: u32 = parsed(item, K)?;
+    let number: u64 = parsed(item, K)?;
     let wrapped = item.get(KEYS).and_then(|keys| keys.as_m().ok()?.get(&number.to_string()));
     let wrapped = wrapped.and_then(|key| key.as_b().ok()).ok_or(KEYS)?.as_ref().to_vec();
     Ok(WrappedKey { number, wrapped, made_at_ms: parsed(item, MADE_AT)? })

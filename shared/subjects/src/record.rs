@@ -12,7 +12,8 @@ pub(crate) struct Record {
 /// The key of a subject, wrapped.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WrappedKey {
-    pub(crate) number: u32,
+    /// The time when it was made, so that it is never used twice: a restored table does not know the keys made since.
+    pub(crate) number: u64,
     pub(crate) wrapped: Vec<u8>,
     /// In milliseconds since 1970.
     pub(crate) made_at_ms: u64,
@@ -24,7 +25,7 @@ pub struct Fence {
     /// The time of the event `SubjectForgotten`, in milliseconds since 1970.
     pub forgotten_at_ms: u64,
     /// The number of the last destroyed key.
-    pub through: u32,
+    pub through: u64,
     /// Why the subject was forgotten.
     pub why: String,
     /// The SHA-256 of the destroyed key as it was wrapped in the table, if there was one. A copy of the table that has
@@ -35,12 +36,12 @@ pub struct Fence {
 }
 
 impl Record {
-    /// The number of the key that a writer may make; `None` if the subject has a key or is forgotten.
-    pub(crate) fn next_key(found: Option<&Self>) -> Option<u32> {
+    /// The number of the key that a writer may make now; `None` if the subject has a key or is forgotten.
+    pub(crate) fn next_key(found: Option<&Self>, now_ms: u64) -> Option<u64> {
         match found {
-            None => Some(1),
+            None => Some(now_ms),
             Some(Self { key: None, fence: Some(Fence { again: true, through, .. }) }) => {
-                Some(through.saturating_add(1))
+                Some(now_ms.max(through.saturating_add(1)))
             }
             Some(_) => None,
         }
@@ -52,11 +53,14 @@ impl Record {
         Self { key: Some(key), fence: fence.map(|fence| Fence { again: false, ..fence }) }
     }
 
-    /// Whether the values of the key with this number are forgotten. Without a key they all are: a restored table can
-    /// have lost the newest keys before it got its fences again.
-    pub(crate) fn is_forgotten(&self, number: u32) -> bool {
-        let is_below = |fence: &Fence| number <= fence.through;
-        self.key.is_none() || self.fence.as_ref().is_some_and(is_below)
+    /// Whether the key with this number is destroyed for good. A later record says the same.
+    pub(crate) fn is_forgotten(&self, number: u64) -> bool {
+        self.fence.as_ref().is_some_and(|fence| number <= fence.through)
+    }
+
+    /// Whether the values of the key with this number open.
+    pub(crate) fn opens(&self, number: u64) -> bool {
+        !self.is_forgotten(number) && self.key.as_ref().is_some_and(|key| key.number == number)
     }
 
     /// With a fence in place of the key; `None` if it was put already, for this time or a later one. A subject without
@@ -66,10 +70,10 @@ impl Record {
         if fence.is_some_and(|fence| fence.forgotten_at_ms >= at_ms) {
             return None;
         }
-        let (newest, through) = (key.map_or(1, |key| key.number), fence.map_or(1, |it| it.through));
+        let (newest, through) = (key.map_or(0, |key| key.number), fence.map_or(0, |it| it.through));
         let fence = Fence {
             forgotten_at_ms: at_ms,
-            through: newest.max(through),
+            through: newest.max(through).max(at_ms),
             why: why.to_owned(),
             fingerprints: key.iter().map(|key| fingerprint(&key.wrapped)).collect(),
             again: false,

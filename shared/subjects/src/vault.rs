@@ -37,7 +37,7 @@ pub struct KeyVault {
 /// A subject with its key.
 struct Known {
     record: Record,
-    key: Option<(u32, SecretKey)>,
+    key: Option<(u64, SecretKey)>,
 }
 
 type Found = BTreeMap<String, Arc<Known>>;
@@ -105,7 +105,7 @@ impl KeyVault {
         plain.ok().and_then(|plain| SecretKey::of(&plain)).ok_or_else(wrong)
     }
 
-    async fn new_key(&self, subject: &str, number: u32) -> Result<WrappedKey, StoreError> {
+    async fn new_key(&self, subject: &str, number: u64) -> Result<WrappedKey, StoreError> {
         let (branch_number, branch) = &*self.stack_keys.newest_branch().await?;
         let wrapped = branch.seal(&self.place(subject, number), SecretKey::random().bytes());
         let wrapped = [&branch_number.to_be_bytes(), &*wrapped].concat();
@@ -113,7 +113,7 @@ impl KeyVault {
     }
 
     /// Where a value of the subject opens, and its key of this number.
-    fn place(&self, subject: &str, number: u32) -> Vec<u8> {
+    fn place(&self, subject: &str, number: u64) -> Vec<u8> {
         place(&[&self.stack, subject, &number.to_string()])
     }
 
@@ -123,14 +123,22 @@ impl KeyVault {
         subject: &str,
         mut known: Option<Arc<Known>>,
     ) -> Result<Arc<Known>, VaultError> {
+        let mut is_fresh = false;
         for _ in 0..ATTEMPTS_MAX {
             if let Some(known) = known.take_if(|known| known.key.is_some()) {
                 return Ok(known);
             }
             let found = known.as_ref().map(|known| &known.record);
-            let forgotten = || VaultError::Forgotten(subject.to_owned());
-            let number = Record::next_key(found).ok_or_else(forgotten)?;
             let asked_ms = self.clock.now_ms();
+            let Some(number) = Record::next_key(found, asked_ms) else {
+                // What is kept, or was read without consistency, may be older than a new key.
+                if is_fresh {
+                    return Err(VaultError::Forgotten(subject.to_owned()));
+                }
+                known = self.find(BTreeSet::from([subject]), true).await?.remove(subject);
+                is_fresh = true;
+                continue;
+            };
             let record = Record::with_key(found, self.new_key(subject, number).await?);
             known = match self.table.put(subject, found, record).await? {
                 Some(there) => Some(self.known(subject, there, asked_ms).await?),
@@ -149,7 +157,7 @@ impl KeyVault {
             let subject = of(value)?.to_owned();
             let known = self.with_key(&subject, found.remove(&subject)).await?;
             let (number, key) = known.key.as_ref().ok_or_else(|| wrong_key(&subject))?;
-            storable::check(MARKED, &value[MARKED]).map_err(unstorable)?;
+            storable::check("a personal value", &value[MARKED]).map_err(unstorable)?;
             let plain = value[MARKED].to_string();
             let sealed = key.seal(&self.place(&subject, *number), plain.as_bytes());
             *value = json!({ SEALED: URL_SAFE_NO_PAD.encode(sealed), OF: subject, K: number });
@@ -161,32 +169,36 @@ impl KeyVault {
     async fn open_all(&self, payloads: Vec<&mut Value>) -> Result<(), VaultError> {
         let sealed: Vec<_> =
             payloads.into_iter().flat_map(|payload| values(payload, Form::Sealed)).collect();
-        let named = sealed.iter().map(|value| Ok((of(value)?, number(value)?)));
-        let named: BTreeSet<(&str, u32)> = named.collect::<Result<_, VaultError>>()?;
+        let named = sealed.iter().filter_map(|value| Some((of(value).ok()?, number(value).ok()?)));
+        let named: BTreeSet<(&str, u64)> = named.collect();
         let mut found =
             self.find(named.iter().map(|(subject, _)| *subject).collect(), false).await?;
         // What is kept, or was read without consistency, may be older than the value.
-        let is_missing = |(subject, number): &&(&str, u32)| {
-            matches!(opening(&found, subject, *number), Opening::Missing)
+        let is_settled = |(subject, number): &&(&str, u64)| {
+            let known = found.get(*subject).map(|known| &known.record);
+            known.is_some_and(|record| record.is_forgotten(*number) || record.opens(*number))
         };
-        let missing: BTreeSet<_> =
-            named.iter().filter(is_missing).map(|(subject, _)| *subject).collect();
-        if !missing.is_empty() {
-            found.append(&mut self.find(missing, true).await?);
+        let unsettled = named.iter().filter(|named| !is_settled(named));
+        let unsettled: BTreeSet<_> = unsettled.map(|(subject, _)| *subject).collect();
+        if !unsettled.is_empty() {
+            found.append(&mut self.find(unsettled, true).await?);
         }
-        sealed.into_iter().try_for_each(|value| self.open_one(value, &found))
+        // All that can be opened is open, also if another value is damaged.
+        let opened = sealed.into_iter().map(|value| self.open_one(value, &found));
+        opened.fold(Ok(()), Result::and)
     }
 
     fn open_one(&self, value: &mut Value, found: &Found) -> Result<(), VaultError> {
         let (subject, number) = (of(value)?.to_owned(), number(value)?);
         let damaged = |why| damaged(&subject, why);
-        let key = match opening(found, &subject, number) {
-            Opening::With(key) => key,
-            Opening::Missing => return Err(damaged("its key is not in the table of keys")),
-            Opening::Forgotten => {
-                *value = json!({ FORGOTTEN: true, OF: subject });
-                return Ok(());
+        let known = found.get(&subject).ok_or_else(|| damaged(NO_KEY))?;
+        let key = known.key.as_ref().filter(|_| known.record.opens(number));
+        let Some((_, key)) = key else {
+            if !known.record.is_forgotten(number) {
+                tracing::error!(subject, number, "{LOST}");
             }
+            *value = json!({ FORGOTTEN: true, OF: subject });
+            return Ok(());
         };
         let text = value[SEALED].as_str().and_then(|text| URL_SAFE_NO_PAD.decode(text).ok());
         let text = text.ok_or_else(|| damaged("it is not base64url"))?;
@@ -205,22 +217,14 @@ impl KeyVault {
     }
 }
 
-enum Opening<'k> {
-    With(&'k SecretKey),
-    Forgotten,
-    Missing,
-}
-
-fn opening<'k>(found: &'k Found, subject: &str, number: u32) -> Opening<'k> {
-    let Some(Known { record, key }) = found.get(subject).map(|known| &**known) else {
-        return Opening::Missing;
-    };
-    match key {
-        _ if record.is_forgotten(number) => Opening::Forgotten,
-        Some((of, key)) if *of == number => Opening::With(key),
-        _ => Opening::Missing,
-    }
-}
+/// The table knows nothing of the subject. It may be the wrong table, or one that is being restored, so its values are
+/// not read as forgotten: a decision would write that into new events.
+const NO_KEY: &str =
+    "its subject is not in the table of keys: restore the table, or forget the subject";
+/// The subject has a fence, or a newer key. So the table is in use, and the old key will not come back: the value is
+/// read as forgotten, because decisions about the subject would fail for ever. Those who run the stack see this line.
+const LOST: &str =
+    "a value's key was lost by a restore of the table of keys; it is read as forgotten";
 
 /// The subject of a marked or sealed value.
 fn of(value: &Value) -> Result<&str, VaultError> {
@@ -228,9 +232,8 @@ fn of(value: &Value) -> Result<&str, VaultError> {
 }
 
 /// The number of the key of a sealed value.
-fn number(value: &Value) -> Result<u32, VaultError> {
-    let number = value[K].as_u64().and_then(|number| number.try_into().ok());
-    number.ok_or_else(|| damaged(subject(value).unwrap_or("nobody"), "it names no key"))
+fn number(value: &Value) -> Result<u64, VaultError> {
+    value[K].as_u64().ok_or_else(|| damaged(subject(value).unwrap_or("nobody"), "it names no key"))
 }
 
 fn damaged(subject: &str, why: &'static str) -> VaultError {
@@ -238,8 +241,8 @@ fn damaged(subject: &str, why: &'static str) -> VaultError {
 }
 
 /// A log sees no depth and no number of a sealed value, so the vault refuses them.
-fn unstorable(error: CodecError) -> StoreError {
-    StoreError::Failed { operation: "sealing a value", source: error.into() }
+fn unstorable(CodecError { path, problem }: CodecError) -> VaultError {
+    VaultError::Unstorable { field: path, reason: problem.to_string() }
 }
 
 impl fmt::Debug for KeyVault {

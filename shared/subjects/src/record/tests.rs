@@ -16,6 +16,8 @@ enum Rules {
     DestroyBeforeFence,
     /// A restored table is used as it is.
     FenceLostByRestore,
+    /// The numbers of keys begin with 1.
+    NumbersFromOne,
 }
 
 /// What must hold in each state.
@@ -27,6 +29,8 @@ enum Property {
     NoNewKey,
     /// Each value opens, or its subject is forgotten, as long as no copy was restored.
     NothingLost,
+    /// No value is opened with another key, also after a restore.
+    NoOtherKey,
 }
 
 /// A moment. A key is the byte of its wrapped text.
@@ -50,13 +54,13 @@ struct World {
     keys: u8,
     destroyed: BTreeSet<u8>,
     /// The key of each value, and its number.
-    values: BTreeSet<(u8, u32)>,
+    values: BTreeSet<(u8, u64)>,
     broken: Option<Property>,
 }
 
 const KEYS_MAX: u8 = 3;
 
-fn key(record: Option<&Record>) -> Option<(u8, u32)> {
+fn key(record: Option<&Record>) -> Option<(u8, u64)> {
     record.and_then(|record| record.key.as_ref()).map(|key| (key.wrapped[0], key.number))
 }
 
@@ -106,7 +110,13 @@ impl World {
 
     fn seal(&mut self, writer: usize, read: Option<&Record>, rules: Rules) {
         self.values.extend(key(read));
-        let Some(number) = Record::next_key(read).filter(|_| self.keys < KEYS_MAX) else { return };
+        // The clock ticks with each key and each event.
+        let now_ms = match rules {
+            Rules::NumbersFromOne => 1,
+            _ => u64::from(self.keys) + self.asked + 1,
+        };
+        let number = Record::next_key(read, now_ms).filter(|_| self.keys < KEYS_MAX);
+        let Some(number) = number else { return };
         self.keys += 1;
         let key = WrappedKey { number, wrapped: vec![self.keys], made_at_ms: 0 };
         let made = Record::with_key(read, key);
@@ -142,15 +152,13 @@ impl World {
 
     fn judge(&mut self) {
         let table = self.table.as_ref();
-        let is_forgotten = |number| table.is_some_and(|record| record.is_forgotten(number));
-        let is_dead = |(key, number): &(u8, u32)| {
-            self.destroyed.contains(key) && self.done > 0 && !is_forgotten(*number)
-        };
-        let is_lost = |value: &(u8, u32)| match is_forgotten(value.1) {
-            true => !self.destroyed.contains(&value.0),
-            false => key(table) != Some(*value),
-        };
-        if self.values.iter().chain(&key(table)).any(is_dead) {
+        let opens = |(_, number): &(u8, u64)| table.is_some_and(|record| record.opens(*number));
+        let is_destroyed = |value: &(u8, u64)| self.destroyed.contains(&value.0);
+        let is_dead = |value: &(u8, u64)| self.done > 0 && is_destroyed(value) && opens(value);
+        let is_lost = |value: &(u8, u64)| opens(value) == is_destroyed(value);
+        if self.values.iter().any(|value| opens(value) && key(table) != Some(*value)) {
+            self.broken = Some(Property::NoOtherKey);
+        } else if self.values.iter().chain(&key(table)).any(is_dead) {
             self.broken = Some(Property::StaysForgotten);
         } else if !self.is_restored && self.values.iter().any(is_lost) {
             self.broken = Some(Property::NothingLost);
@@ -190,6 +198,7 @@ fn a_forgotten_subject_stays_so_in_every_order_and_each_rule_is_needed() {
         (Rules::OwnKey, Property::NothingLost),
         (Rules::DestroyBeforeFence, Property::NoNewKey),
         (Rules::FenceLostByRestore, Property::StaysForgotten),
+        (Rules::NumbersFromOne, Property::NoOtherKey),
     ] {
         let (broken, _) = explore(rules, Some(breaks));
         assert!(broken.contains(&breaks), "{rules:?}: {broken:?}");

@@ -27,7 +27,10 @@ async fn a_forgotten_subject_has_a_fence_above_which_a_key_may_be_allowed() {
     assert_eq!(names().await, set(&["p", "k", "keys", "madeAt"]));
 
     let fence = world.table.forget("ada", NOW_MS, "asked for it").await.unwrap();
-    assert_eq!((fence.forgotten_at_ms, fence.through, &*fence.why), (NOW_MS, 1, "asked for it"));
+    assert_eq!(
+        (fence.forgotten_at_ms, fence.through, &*fence.why),
+        (NOW_MS, NOW_MS, "asked for it")
+    );
     assert_eq!(fence.fingerprints.iter().map(String::len).collect::<Vec<_>>(), [64]);
     let fenced = ["p", "forgottenAt", "through", "why", "fingerprints"];
     assert_eq!(names().await, set(&fenced));
@@ -45,19 +48,26 @@ async fn a_forgotten_subject_has_a_fence_above_which_a_key_may_be_allowed() {
     let again = world.table.forget("ada", NOW_MS, "another reason").await.unwrap();
     assert_eq!(again, fence);
 
-    world.table.allow_again("ada").await.unwrap();
     world.wait(KEPT_OPEN_MS);
+    let (stale, other) = (world.vault(), world.vault());
+    for vault in [&stale, &other] {
+        assert_eq!(opened(vault, &late).await.unwrap(), forgotten("ada"));
+    }
+    world.table.allow_again("ada").await.unwrap();
     let new = sealed(&warm, marked("ada", "new")).await.unwrap();
-    assert_eq!(new["k"], 2);
+    assert_eq!(new["k"], world.clock.now_ms());
     assert_eq!(names().await, &set(&fenced) | &set(&["k", "keys", "madeAt"]));
     // `vault` still knows the time before.
     assert_eq!(
         opened(&vault, &json!([old, new])).await.unwrap(),
         json!([gone, marked("ada", "new")])
     );
+    // `stale` knows the fence, not the new key.
+    assert_eq!(opened(&stale, &new).await.unwrap(), marked("ada", "new"));
+    assert_eq!(sealed(&other, marked("ada", "newer")).await.unwrap()["k"], new["k"]);
     world.table.allow_again("ada").await.unwrap();
     let last = world.table.forget("ada", NOW_MS + 1, "asked again").await.unwrap();
-    assert_eq!(last.through, 2);
+    assert_eq!(last.through, world.clock.now_ms());
     assert_eq!(opened(&world.vault(), &new).await.unwrap(), forgotten("ada"));
 
     let refused = world.table.allow_again("bob").await.unwrap_err().to_string();
@@ -98,6 +108,14 @@ async fn a_restored_table_gets_its_fences_again() {
         }
         other => panic!("{other:?}"),
     }
+    // One such value keeps no other closed. Once she has a new key, it counts as forgotten.
+    let mut all = json!([old[1], marked("carl", 3)]);
+    world.wait(1);
+    all[1] = sealed(&world.vault(), all[1].take()).await.unwrap();
+    world.vault().open(vec![&mut all]).await.unwrap_err();
+    assert_eq!(all, json!([old[1], marked("carl", 3)]));
+    sealed(&world.vault(), marked("bob", "new")).await.unwrap();
+    assert_eq!(opened(&world.vault(), &old).await.unwrap(), json!([gone[0], forgotten("bob")]));
     let no_table =
         ringfence_subjects::KeyTable::new(world.client.clone(), "none", world.clock.clone());
     let failed = no_table.forget("ada", 1, "asked for it").await.unwrap_err();

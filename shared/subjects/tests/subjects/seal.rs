@@ -6,12 +6,12 @@ use futures::future::join;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use ringfence_aws::wire::Fault;
-use ringfence_core::{Tag, Vault, VaultError};
+use ringfence_core::{LogError, Tag, Vault, VaultError};
 use ringfence_subjects::Wrap;
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
-use crate::world::{World, marked, message, opened, sealed};
+use crate::world::{NOW_MS, World, marked, message, opened, sealed};
 
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
@@ -46,14 +46,14 @@ fn any_value_opens_as_it_was_sealed_and_nowhere_else() {
             prop_assert_eq!(opened(&vault, &sealed).await.unwrap(), plain);
             prop_assert_eq!(&sealed["other"], &json!([1, { "of": "ada" }]));
             let text = sealed["name"]["$sealed"].as_str().unwrap();
-            prop_assert_eq!(&sealed["name"], &json!({ "$sealed": text, "of": "ada", "k": 1 }));
+            prop_assert_eq!(&sealed["name"], &json!({ "$sealed": text, "of": "ada", "k": NOW_MS }));
 
             let mut flipped = text.as_bytes().to_vec();
             let at = at.index(flipped.len());
             flipped[at] = if flipped[at] == b'A' { b'B' } else { b'A' };
             let flipped = String::from_utf8(flipped).unwrap();
             for (field, wrong) in [
-                ("of", json!("bob")), ("of", json!("nobody")), ("of", json!(1)), ("k", json!(2)),
+                ("of", json!("bob")), ("of", json!("nobody")), ("of", json!(1)),
                 ("k", json!("1")), ("$sealed", flipped.into()), ("$sealed", json!("")),
             ] {
                 let mut changed = sealed.clone();
@@ -67,8 +67,12 @@ fn any_value_opens_as_it_was_sealed_and_nowhere_else() {
     });
     let mut deep = json!(1);
     (0..200).for_each(|_| deep = json!([deep]));
-    let refused = message(runtime.block_on(sealed(&vault, marked("ada", deep))));
-    assert!(refused.contains("nests deeper than 30 levels; nest it less"), "{refused}");
+    let refused = runtime.block_on(sealed(&vault, marked("ada", deep))).unwrap_err();
+    let refused = LogError::from(refused);
+    assert!(
+        matches!(&refused, LogError::Unstorable { reason, .. } if reason.contains("nest it less"))
+    );
+    assert!(refused.to_string().starts_with("a personal value[0]"), "{refused}");
 }
 
 #[tokio::test]
