@@ -143,7 +143,7 @@ pub use limits::{
 pub use log::event_log::{Append, Appended, Consistency, EventLog, Outcome};
 pub use log::memory::MemoryLog;
 pub use log::storable;
-pub use log::vault::{KEPT_OPEN_MS, Vault, Vaulted};
+pub use log::vault::{KEPT_OPEN_MS, Vault, Vaulted, is_open_too_long};
 pub use model::boundary::{BOUNDARY_BYTES_MAX, Boundary, BoundaryId, escape, unescape};
 pub use model::command::{
     CommandContext, CommandRecord, Envelope, KEY_KEPT_SECONDS, KeyReused, canonical_json,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 use ringfence_aws::ms_of_rfc3339;
-use ringfence_core::{KEPT_OPEN_MS, is_followed};
+use ringfence_core::{is_followed, is_open_too_long};
 
 use crate::{Batch, StreamName};
 
@@ -44,7 +44,7 @@ impl<T> Cache<T> {
     pub(crate) fn get(&self, stream: &StreamName, now_ms: u64) -> Option<(Arc<Loaded<T>>, u64)> {
         let mut cache = self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         let Cached { state, at_ms } = cache.get(stream)?;
-        let is_old = state.opened_ms.is_some_and(|at| now_ms.saturating_sub(at) > KEPT_OPEN_MS);
+        let is_old = state.opened_ms.is_some_and(|at| is_open_too_long(at, now_ms));
         (!is_old).then(|| (state.clone(), *at_ms))
     }
 

@@ -7,12 +7,13 @@ use std::sync::{Mutex, OnceLock};
 use lru::LruCache;
 
 use crate::{
-    BoundaryId, Catalog, CommandRecord, EventRef, KEPT_OPEN_MS, LogError, Outcome, Place, Plan,
-    Query, Rejected, Seen, SequencedEvent, Slice,
+    BoundaryId, Catalog, CommandRecord, EventRef, LogError, Outcome, Place, Plan, Query, Rejected,
+    Seen, SequencedEvent, Slice,
     boundary::keys::Keys,
     decide::decision::Decision,
     decide::once::is_record,
     decide::shapes::Declared,
+    is_open_too_long,
     personal::{Form, MARKED, has},
 };
 
@@ -244,7 +245,7 @@ impl<S: Slice> Decisions<S> {
         let models = self.models.as_ref()?;
         let kept = models.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop(query)?;
         // Otherwise a warm handler would know a forgotten subject for hours.
-        let is_old = kept.1.opened_ms.is_some_and(|at| now_ms.saturating_sub(at) > KEPT_OPEN_MS);
+        let is_old = kept.1.opened_ms.is_some_and(|at| is_open_too_long(at, now_ms));
         (!is_old && !kept.1.may_have(record, cause_ms)).then_some(kept)
     }
 

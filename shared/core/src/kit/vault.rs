@@ -66,8 +66,8 @@ fn each(
     of: Form,
     change: impl Fn(&mut Value) -> Result<(), VaultError>,
 ) -> BoxFuture<'static, Result<(), VaultError>> {
-    let mut found = payloads.into_iter().flat_map(|payload| values(payload, of));
-    Box::pin(ready(found.try_for_each(change)))
+    let found = payloads.into_iter().flat_map(|payload| values(payload, of));
+    Box::pin(ready(found.map(change).fold(Ok(()), Result::and)))
 }
 
 impl Vault for MemoryVault {

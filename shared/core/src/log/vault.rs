@@ -26,7 +26,7 @@ pub trait Vault: fmt::Debug + Send + Sync {
     /// Replaces each sealed value by its marked form, or by the forgotten one.
     ///
     /// # Errors
-    /// A value was changed, or the keys can't be had. The payloads may be half open.
+    /// The keys can't be had, or a value was changed: all others are open then.
     fn open<'a>(&'a self, payloads: Vec<&'a mut Value>) -> BoxFuture<'a, Result<(), VaultError>>;
 
     /// The HMAC of a text under the subject's key, in hexadecimal. A new subject gets a key.
@@ -80,6 +80,12 @@ pub(crate) async fn blind_events(
 /// A vault keeps a key in memory for this long, in milliseconds, and a warm handler a state with opened values. So
 /// nobody can read a forgotten subject's values after twice that time, five minutes.
 pub const KEPT_OPEN_MS: u64 = 150_000;
+
+/// Whether values that were opened at one time are to be forgotten at another, also if the clock was set back since.
+#[must_use]
+pub fn is_open_too_long(opened_ms: u64, now_ms: u64) -> bool {
+    now_ms.checked_sub(opened_ms).is_none_or(|age| age > KEPT_OPEN_MS)
+}
 
 /// A log whose personal values are sealed. What it returns is open.
 pub struct Vaulted<L> {

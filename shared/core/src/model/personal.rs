@@ -263,13 +263,13 @@ fn collect<'v>(value: &'v mut Value, of: Form, found: &mut Vec<&'v mut Value>) {
     }
 }
 
-/// Replaces each marked value by its plain JSON, and each forgotten one by null: the form in an answer.
+/// Replaces each marked value by its plain JSON, and each other by null: the form in an answer.
 pub fn show(answer: &mut Value) {
     for value in values(answer, Form::Marked) {
         *value = value[MARKED].take();
     }
-    for value in values(answer, Form::Forgotten) {
-        *value = Value::Null;
+    for form in [Form::Forgotten, Form::Sealed] {
+        values(answer, form).into_iter().for_each(|value| *value = Value::Null);
     }
 }
 
@@ -315,8 +315,10 @@ impl Subjects {
                         let of = of.clone().ok_or_else(|| SubjectError::Missing(name.clone()))?;
                         value.insert(OF.to_owned(), of);
                     }
-                    if !value[OF].is_string() {
-                        return Err(SubjectError::NotText(name.clone()));
+                    match value[OF].as_str().map(str::len) {
+                        Some(1..=SUBJECT_BYTES_MAX) => {}
+                        Some(bytes) => return Err(SubjectError::Length(name.clone(), bytes)),
+                        None => return Err(SubjectError::NotText(name.clone())),
                     }
                 }
             }
@@ -324,6 +326,9 @@ impl Subjects {
         Ok(())
     }
 }
+
+/// The most bytes of a subject's id.
+const SUBJECT_BYTES_MAX: usize = 1_024;
 
 /// Why personal values of a payload can't be sealed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -337,6 +342,11 @@ pub enum SubjectError {
     /// The id of the subject is not text in JSON.
     #[error("field `{0}` has personal data, and the id of their subject must be text in JSON")]
     NotText(String),
+    /// The id of the subject is empty or too long for a key of a table.
+    #[error(
+        "field `{0}` has personal data, and the id of their subject has {1} bytes; it must have 1 to {SUBJECT_BYTES_MAX}"
+    )]
+    Length(String, usize),
     /// The payload has a sealed value, which could be another subject's.
     #[error("field `{0}` has the key `$sealed`, which only sealed values have: use another key")]
     Sealed(String),

@@ -10,6 +10,7 @@ use ringfence_core::{
     kit::{MemoryVault, check_in_memory},
     personal::{Form, has},
     prelude::*,
+    record_of,
 };
 use serde_json::{Value, json};
 
@@ -281,8 +282,9 @@ fn only_values_that_a_decision_reads_are_opened() {
 fn a_value_keeps_its_subject_and_is_forgotten_with_it() {
     let log = Log::new();
     log.run(&Decisions::new(0), &know("g1", "a"), None, 1).unwrap();
-    let (greet, warm) = (Greet { guest_id: id("g1") }, Decisions::new(1));
+    let (greet, warm, back) = (Greet { guest_id: id("g1") }, Decisions::new(1), Decisions::new(1));
     log.run(&warm, &greet, None, 2).unwrap();
+    log.run(&back, &greet, None, 2).unwrap();
     let events = log.log.events();
     assert_eq!(events[1].data["greeting"]["of"], "g1");
     assert!(has(&events[1].data, Form::Sealed));
@@ -290,9 +292,12 @@ fn a_value_keeps_its_subject_and_is_forgotten_with_it() {
     assert_eq!(forgotten(log.run(&Decisions::new(0), &know("g1", "a"), Some("k"), 3)), "g1");
     // A warm handler knows the name for a while, and then a snapshot has it sealed.
     assert_eq!(forgotten(log.run(&warm, &greet, None, 2 + KEPT_OPEN_MS)), "g1");
-    let late = log.run(&Decisions::new(1), &greet, None, 3 + KEPT_OPEN_MS).unwrap();
-    let [written] = &late.written[..] else { panic!("{late:?}") };
-    assert_eq!(written.data["greeting"], json!({ "$forgotten": true, "of": "g1" }));
+    // A clock that was set back does not prolong that.
+    for (on, now_ms) in [(&Decisions::new(1), 3 + KEPT_OPEN_MS), (&back, 1)] {
+        let late = log.run(on, &greet, None, now_ms).unwrap();
+        let [written] = &late.written[..] else { panic!("{late:?}") };
+        assert_eq!(written.data["greeting"], json!({ "$forgotten": true, "of": "g1" }));
+    }
 }
 
 #[test]
@@ -308,6 +313,28 @@ fn a_log_without_a_vault_refuses_personal_data() {
     let missing = "GuestKnown has personal data, and this program has no vault to seal them";
     assert_eq!(block_on(log.append(append)).unwrap_err().to_string(), missing);
     assert!(log.events().is_empty());
+}
+
+/// Of two subjects.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Introduce {
+    #[tag(partition)]
+    #[subject]
+    guest_id: GuestId,
+    name: Personal<String>,
+    #[tag(skip)]
+    host_id: GuestId,
+    #[personal(of = "host_id")]
+    note: Personal<String>,
+}
+
+#[test]
+fn the_hash_of_a_command_needs_the_keys_of_all_its_subjects() {
+    let [name, note] = ["Ada", "shy"].map(|text| text.to_owned().into());
+    let command = Introduce { guest_id: id("g1"), name, host_id: id("h1"), note };
+    let mark = async |subject: &str, text: &str| Ok::<_, SubjectError>(format!("{subject} {text}"));
+    let record = block_on(record_of("introduce", "k", &command, mark)).unwrap();
+    assert!(record.sha256.starts_with("h1 g1 {"), "{record:?}");
 }
 
 /// Its payload is what a caller has sent.
@@ -332,6 +359,11 @@ fn nobody_gives_a_sealed_value_or_one_without_a_subject_to_a_log() {
     let number = SubjectError::NotText("any".to_owned());
     let marked = json!({ "$personal": "Ada", "of": 7 });
     assert_eq!(error(marked), Err(number.to_string()));
+    for (id, bytes) in [(String::new(), 0), ("g".repeat(1_025), 1_025)] {
+        let marked = json!({ "$personal": "Ada", "of": id });
+        let length = SubjectError::Length("any".to_owned(), bytes);
+        assert_eq!(error(marked), Err(length.to_string()));
+    }
     let mut numbered = json!({ "guestId": 7, "any": { "$personal": "Ada" } });
     assert_eq!(GuestKnown::SCHEMA.subjects.name(&mut numbered), Err(number));
 }
