@@ -1,6 +1,5 @@
 //! The subjects of personal data: `#[subject]` and `#[personal(of = "…")]` on the fields of events and commands.
 
-use heck::ToLowerCamelCase;
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Field, Ident, LitStr, Meta, Result, ext::IdentExt, spanned::Spanned};
@@ -93,7 +92,6 @@ impl Subjects {
 
     /// The value for the trait's constant.
     pub(crate) fn value(&self) -> TokenStream {
-        let json = |ident: &Ident| ident.unraw().to_string().to_lower_camel_case();
         let of_all = match self.of_all.as_ref().map(json) {
             None => quote!(::std::option::Option::None),
             Some(name) => quote!(::std::option::Option::Some(#name)),
@@ -104,6 +102,20 @@ impl Subjects {
         });
         quote!(::ringfence::__private::Subjects { of_all: #of_all, of_fields: &[#(#of_fields),*] })
     }
+}
+
+/// The name of a field in JSON, by serde's rule of `camelCase`.
+fn json(ident: &Ident) -> String {
+    let mut name = String::new();
+    for word in ident.unraw().to_string().split('_') {
+        let mut letters = word.chars();
+        let first = letters.next().map(|letter| match name.is_empty() {
+            true => letter.to_ascii_lowercase(),
+            false => letter.to_ascii_uppercase(),
+        });
+        name.extend(first.into_iter().chain(letters));
+    }
+    name
 }
 
 /// No id as text.

@@ -1,8 +1,8 @@
 //! The output of the derive macros.
 
 use ringfence_core::{
-    BoundaryId, Catalogs, Command as _, Event as _, EventSchema, NewEvent, SequencedEvent, Tag,
-    TagSchema, prelude::*,
+    BoundaryId, Catalogs, Command as _, Event as _, EventSchema, NewEvent, Personal,
+    SequencedEvent, Tag, TagSchema, prelude::*,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -34,6 +34,21 @@ fn fields_named_id_are_tags() {
     assert_eq!(*Cleaned::SCHEMA.tags, [single.clone(), helpers, shift]);
     let night = TagSchema { key: "night".into(), ..single.clone() };
     assert_eq!((&*Priced::SCHEMA.tags, Priced::SCHEMA.separator), (&[single, night][..], '|'));
+}
+
+#[test]
+fn a_subject_is_found_by_the_names_in_json() {
+    #[derive(ringfence_core::Event)]
+    struct Noted {
+        #[subject]
+        guest: String,
+        host_école: String,
+        #[personal(of = "host_école")]
+        r#type: Personal<String>,
+    }
+    let [guest, host] = ["g1", "h1"].map(str::to_owned);
+    let event = Noted { guest, host_école: host, r#type: "shy".to_owned().into() };
+    assert_eq!(NewEvent::from(event).data["type"]["of"], "h1");
 }
 
 #[test]
