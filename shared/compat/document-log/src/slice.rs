@@ -1,5 +1,6 @@
 //! Carries out the commands of slices on the document log.
 
+use futures::FutureExt;
 use ringfence_core::{
     CommandContext, CommandRecord, Context, Envelope, EventRef, Handled, Outcome, Reads, Rejected,
     SequencedEvent, Slice, decide, record_of,
@@ -62,8 +63,10 @@ pub(crate) async fn settle<C: Slice<State: Document>, S: Store>(
     let id = category.id(&command.tags());
     let record = match envelope.idempotency_key.as_deref() {
         Some(key) => Some(
-            record_of(C::NAME, key, command, async |subject, text| {
-                Ok::<_, DocumentError>(category.personal().fingerprint(subject, text).await?)
+            record_of(C::NAME, key, command, |subject, text| {
+                let personal = category.personal();
+                async move { Ok::<_, DocumentError>(personal.fingerprint(&subject, &text).await?) }
+                    .boxed()
             })
             .await?,
         ),

@@ -5,7 +5,7 @@ mod size;
 
 use std::collections::BTreeSet;
 
-use futures::{Stream, TryStreamExt, future::ready};
+use futures::{FutureExt, Stream, TryStreamExt, future::ready};
 
 use crate::{
     Append, Appended, BoundaryId, Catalog, Change, CommandContext, CommandRecord, Conflict,
@@ -60,10 +60,10 @@ pub async fn handle<S: Slice>(
     let (query, plan) = plan(declared, command.shape(), tags, catalog)?;
     let record = match envelope.idempotency_key.as_deref() {
         Some(key) => {
-            let fingerprint = async |subject: &str, text: &str| {
-                log.fingerprint(subject, text).await.map_err(HandleError::from)
+            let fingerprint = |subject: String, text: String| {
+                async move { Ok(log.fingerprint(&subject, &text).await?) }.boxed()
             };
-            Some(record_of(S::NAME, key, command, fingerprint).await?)
+            Some(record_of::<_, HandleError>(S::NAME, key, command, fingerprint).await?)
         }
         None => None,
     };

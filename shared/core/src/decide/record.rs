@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::{
@@ -16,11 +17,11 @@ use crate::{
 ///
 /// # Errors
 /// A value has no subject, or `fingerprint` fails.
-pub async fn record_of<C: Command, E: From<SubjectError>>(
+pub async fn record_of<'f, C: Command, E: From<SubjectError>>(
     slice: impl Into<Name>,
     key: &str,
     command: &C,
-    fingerprint: impl AsyncFn(&str, &str) -> Result<String, E>,
+    fingerprint: impl Fn(String, String) -> BoxFuture<'f, Result<String, E>>,
 ) -> Result<CommandRecord, E> {
     let mut json = serde_json::to_value(command).expect("commands are maps with text keys");
     command.subjects().name(&mut json)?;
@@ -28,11 +29,11 @@ pub async fn record_of<C: Command, E: From<SubjectError>>(
     let subjects: BTreeSet<_> =
         values(&mut json, Form::Marked).into_iter().filter_map(of).collect();
     let mut hash = canonical_json(&json);
-    for subject in &subjects {
-        hash = fingerprint(subject, &hash).await?;
-    }
     if subjects.is_empty() {
         hash = sha256(&hash);
+    }
+    for subject in subjects {
+        hash = fingerprint(subject, hash).await?;
     }
     Ok(CommandRecord { slice: slice.into(), key: key.to_owned(), sha256: hash })
 }

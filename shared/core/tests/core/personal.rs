@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures::executor::block_on;
+use futures::{FutureExt, executor::block_on};
 use ringfence_core::{
     Append, Consistency, Decisions, Envelope, EventError, EventLog, HandleError, Handled,
     KEPT_OPEN_MS, LogError, MemoryLog, NewEvent, Outcome, Personal, Plan, PlanError, ReadsOf,
@@ -332,7 +332,9 @@ struct Introduce {
 fn the_hash_of_a_command_needs_the_keys_of_all_its_subjects() {
     let [name, note] = ["Ada", "shy"].map(|text| text.to_owned().into());
     let command = Introduce { guest_id: id("g1"), name, host_id: id("h1"), note };
-    let mark = async |subject: &str, text: &str| Ok::<_, SubjectError>(format!("{subject} {text}"));
+    let mark = |subject: String, text: String| {
+        async move { Ok::<_, SubjectError>(format!("{subject} {text}")) }.boxed()
+    };
     let record = block_on(record_of("introduce", "k", &command, mark)).unwrap();
     assert!(record.sha256.starts_with("h1 g1 {"), "{record:?}");
 }

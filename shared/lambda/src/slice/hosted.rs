@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use crate::{ApiGatewayV2httpRequest, Issuers, Problem};
-use futures::future::LocalBoxFuture;
+use futures::future::{FutureExt, LocalBoxFuture, TryFutureExt};
 use lambda_runtime::{Context as Lambda, Diagnostic};
 use ringfence_core::personal::{Form, has};
 use ringfence_core::{
@@ -208,6 +208,8 @@ impl<S: Slice, L: OnLog<S>> AnyHosted for Function<S, L> {
                 Some(vault) => vault.open(vec![&mut command]).await,
             };
             let command = match opened {
+                // Its caller would be refused now. A reaction is not: its event has happened, and others wait for it.
+                Ok(()) if has(&command, Form::Forgotten) => Err(Problem::subject_forgotten()),
                 Ok(()) => typed::<S>("command", command),
                 Err(error) => Err(unsettled::of_vault(error, &lambda.request_id)),
             };
@@ -224,8 +226,9 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         }
         let missing = || VaultError::Missing(format!("a command of {}", S::NAME));
         let vault = self.vault().ok_or_else(missing).map_err(LogError::from)?;
-        let fingerprint = async |subject: &str, text: &str| {
-            Ok::<_, HandleError>(vault.fingerprint(subject, text).await.map_err(LogError::from)?)
+        let fingerprint = |subject: String, text: String| {
+            let mark = async move { vault.fingerprint(&subject, &text).await };
+            mark.map_err(|error| HandleError::from(LogError::from(error))).boxed()
         };
         let record = record_of(S::NAME, &queued.command_id, command, fingerprint).await?;
         queued.sha256 = Some(record.sha256);
