@@ -10,15 +10,16 @@ use crate::cache::{Cache, Loaded};
 use crate::check::{check, declared};
 use crate::codec::{Payload, stored};
 use crate::once::Search;
-use crate::personal::{OfCategory, is_open};
+use crate::personal::OfCategory;
 use crate::{
     AccessStrategy, Batch, CategoryError, Document, DocumentError, DocumentLog, Documents, Store,
     StreamAppend, StreamAppended, StreamConflict, StreamName, StreamNameError, TimelineEvent,
     TipLimits,
 };
+use ringfence_core::personal::{Form, has};
 use ringfence_core::{
     BOUNDARY_BYTES_MAX, Catalog, CommandRecord, Consistency, Context, Envelope, FilingError, Name,
-    NewEvent, Rejected, Slice, Tag, Vault,
+    NewEvent, Reads, Rejected, Slice, Tag, Vault,
 };
 
 /// The streams of one category, which are the documents of one context.
@@ -337,8 +338,12 @@ impl<D: Document, S: Store> Category<D, S> {
         let (now_ms, read_ms, mut state) =
             (clock.now_ms(), clock.machine_ms(), loaded.state.clone());
         let at_ms = loaded.next_ms(now_ms, self.log.clock.follow(envelope.cause_ms));
-        let mut encoded: Vec<Payload> = Vec::new();
-        for (index, event) in (loaded.version()..).zip(events) {
+        // As on the other logs, a downcast gets sealed values: it can't store one in another form.
+        let mut events = events.to_vec();
+        let personal = self.personal();
+        personal.seal(events.iter_mut().map(|event| &mut event.data).collect()).await?;
+        let (mut encoded, mut read): (Vec<Payload>, Vec<_>) = <_>::default();
+        for (index, event) in (loaded.version()..).zip(&events) {
             let event_type = event.event_type.clone().into_owned();
             let Some(schema) = self.catalog.schema(&event_type) else {
                 return Err(DocumentError::Undeclared { stream: stream.clone(), event_type });
@@ -352,15 +357,20 @@ impl<D: Document, S: Store> Category<D, S> {
                 });
             }
             let payload = stored(event, schema, id)?;
-            let read = self.sequenced(stream, index, at_ms, payload.clone());
-            let evolved = self.evolve(state, read, id);
-            state = evolved.map_err(|error| unencodable(error.into()))?;
+            read.push(self.sequenced(stream, index, at_ms, payload.clone()));
             encoded.push(payload);
         }
+        personal.open(&mut read, |event_type| D::Reads::PERSONAL.contains(&event_type)).await?;
+        let is_open = read.iter().any(|event| has(&event.data, Form::Marked));
+        for event in read {
+            let evolved = self.evolve(state, event, id);
+            state = evolved.map_err(|error| unencodable(error.into()))?;
+        }
         let written = self.access.written(encoded, &state, &self.catalog);
-        let (mut events, mut unfolds) = written.map_err(unencodable)?;
-        let opened_ms = loaded.opened_ms.or_else(|| is_open(&events).then_some(read_ms));
-        self.personal().seal(&mut events, &mut unfolds).await?;
+        let (events, mut unfolds) = written.map_err(unencodable)?;
+        let opened_ms = loaded.opened_ms.or_else(|| is_open.then_some(read_ms));
+        let states = unfolds.iter_mut().filter_map(|unfold| unfold.data.as_mut());
+        personal.seal(states.collect()).await?;
         let append = StreamAppend {
             stream,
             known: loaded.tip.as_ref(),

@@ -2,14 +2,7 @@
 
 use ringfence_core::personal::{Form, has};
 use ringfence_core::{SequencedEvent, Vault, VaultError};
-
-use crate::codec::Payload;
-
-/// Whether a payload has an open personal value.
-pub(crate) fn is_open(payloads: &[Payload]) -> bool {
-    let mut data = payloads.iter().filter_map(|payload| payload.data.as_ref());
-    data.any(|data| has(data, Form::Marked))
-}
+use serde_json::Value;
 
 /// The vault of a category.
 pub(crate) struct OfCategory<'v> {
@@ -22,17 +15,12 @@ impl OfCategory<'_> {
         self.vault.ok_or_else(|| VaultError::Missing(self.category.to_owned()))
     }
 
-    /// Seals the personal values of new events and unfolds.
-    pub(crate) async fn seal(
-        &self,
-        events: &mut [Payload],
-        unfolds: &mut [Payload],
-    ) -> Result<(), VaultError> {
-        if !is_open(events) && !is_open(unfolds) {
-            return Ok(());
+    /// Seals the personal values of new events or states.
+    pub(crate) async fn seal(&self, payloads: Vec<&mut Value>) -> Result<(), VaultError> {
+        match payloads.iter().any(|payload| has(payload, Form::Marked)) {
+            true => self.vault()?.seal(payloads).await,
+            false => Ok(()),
         }
-        let payloads = events.iter_mut().chain(unfolds);
-        self.vault()?.seal(payloads.filter_map(|payload| payload.data.as_mut()).collect()).await
     }
 
     /// Opens the personal values of those events and snapshots that the state reads.

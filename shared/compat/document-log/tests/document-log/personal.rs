@@ -10,19 +10,34 @@ use ringfence_core::{
     VaultError, prelude::*,
 };
 use ringfence_document_log::{
-    AccessStrategy, Cache, Category, Document, DocumentLog, Documents, MemoryStore, Snapshot,
+    AccessStrategy, Cache, Category, Document, DocumentLog, Documents, Load, MemoryStore, Snapshot,
     StoredEvent, kit,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::stack::NOW_MS;
 
 #[derive(Clone, Debug, PartialEq, Event)]
+#[event(version = 2)]
+#[upcast(1 = name_of_full_name)]
+#[write(1 = full_name_of_name)]
 struct PatientNamed {
     #[tag(partition)]
     #[subject]
     patient_id: String,
     name: Personal<String>,
+}
+
+fn name_of_full_name(mut data: Fields) -> Result<Fields, FieldError> {
+    data.rename("fullName", "name")?;
+    Ok(data)
+}
+
+/// It would take an open value out of its mark.
+fn full_name_of_name(mut data: Fields) -> Result<Fields, FieldError> {
+    let name: Value = data.remove("name")?;
+    data.set("fullName", name.get("$personal").unwrap_or(&name))?;
+    Ok(data)
 }
 
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -136,6 +151,12 @@ async fn a_document_stores_no_personal_value_and_forgets_it() {
         let text = format!("{body:?}");
         assert!(text.contains("$sealed") && !text.contains("Ada"), "{text}");
     }
+    // A state of new events is open too.
+    let log = DocumentLog::new(MemoryStore::default(), clock.clone());
+    let access = AccessStrategy::RollingState(Snapshot::named("Patient"));
+    let rolling = Category::new::<Patients>(log, access, Cache::of(NonZeroUsize::MIN));
+    let rolling = rolling.expect("documents").with_vault(Some(vault.clone()));
+    run(&rolling).await.expect("it is settled");
     // The third is rejected, and says how many names it could read.
     let known = async |on: &Category<_, _>| {
         let Outcome::Rejected { rejected, .. } = run(on).await.expect("an answer").outcome else {
@@ -146,6 +167,11 @@ async fn a_document_stores_no_personal_value_and_forgets_it() {
     assert_eq!(known(&warm).await, json!(2));
     vault.forget_all();
     assert_eq!((known(&cold).await, known(&warm).await), (json!(0), json!(2)));
+    // Also a clock that was set back ends it.
+    clock.set(NOW_MS - 1);
+    let count = |Patient(names): &Patient| names.iter().filter(|name| !name.is_forgotten()).count();
+    let known_names = rolling.query("p1", Load::Cached, &envelope, count).await;
+    assert_eq!(known_names.expect("a state").0, 0);
     clock.set(NOW_MS + KEPT_OPEN_MS + 1);
     assert_eq!(known(&warm).await, json!(0), "a warm program forgets too");
     let repeat = cold.handle(&name(), &keyed).await;
