@@ -14,6 +14,7 @@ use crate::{Issuers, LOGGED_BYTES_MAX, Problem, Sender, bounded, chain, has_time
 use futures::future::LocalBoxFuture;
 use lambda_runtime::{Context as Lambda, Diagnostic};
 use ringfence_aws::{Clock, Meter, Usage};
+use ringfence_core::personal::{Form, has};
 use ringfence_core::{
     Envelope, HandleError, Handled, LogError, Metadata, OnLog, Outcome, Slice, StoreError,
     TopicEvent, Traceparent, Vault, route_scopes,
@@ -22,7 +23,7 @@ use serde_json::{Value, json};
 
 use crate::slice::{
     answer,
-    invocation::{Given, Invocation, Payload, Surroundings},
+    invocation::{Given, Invocation, Payload, Surroundings, cause},
     telemetry::Line,
     unsettled,
 };
@@ -140,12 +141,20 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         Invoked { answer, lines: vec![line] }
     }
 
-    /// Parses a payload. The personal data of an event are opened for its reaction.
+    /// Parses a payload. The personal data of an event are opened for its reaction. Only functions of the stack may put
+    /// events on the bus. The vault binds a value to its subject, not to a field: upcasts and reactions move values, so a
+    /// log can also have a forgotten one.
     async fn read(&self, payload: &Payload<'_>, id: &str) -> Result<Invocation<S>, Problem> {
         let mut given = payload.read(&self.issuers, const { route_scopes::<S>() })?;
-        if let (Given::Event(event), Some(vault)) = (&mut given, self.vault()) {
-            let opened = vault.open(vec![&mut event.detail.data]).await;
-            opened.map_err(|error| unsettled::of_vault(error, id))?;
+        if let (Given::Event(event), Some(vault)) = (&mut given, self.vault())
+            && event.detail.replay.is_none()
+            && cause::<S>(&event.detail, &event.source).is_some()
+        {
+            if has(&event.detail.data, Form::Marked) {
+                return Err(Problem::malformed("detail.data", "no log has an open personal value"));
+            }
+            let opened = vault.open(vec![&mut event.detail.data]);
+            opened.await.map_err(|error| unsettled::of_vault(error, id))?;
         }
         Invocation::of(given)
     }

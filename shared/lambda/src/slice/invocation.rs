@@ -180,9 +180,7 @@ impl<S: Slice> Invocation<S> {
         if let Some(replay) = event.replay {
             return Ok(Self::Replay(replay));
         }
-        let is_it =
-            |cause: &&Cause| cause.event_type == event.event_type && cause.context == source;
-        let Some(cause) = S::REACTS_TO.iter().find(is_it) else {
+        let Some(cause) = cause::<S>(&event, source) else {
             let (name, event_type) = (S::NAME, &event.event_type);
             let why = format_args!("{name} does not react to {event_type} of {source:?}");
             return Err(Problem::malformed("detail-type", why));
@@ -196,6 +194,12 @@ impl<S: Slice> Invocation<S> {
         let commands = keyed(&event, commands)?;
         Ok(Self::Event(event, commands))
     }
+}
+
+/// The cause of the slice that an event of this source is.
+pub(crate) fn cause<S: Slice>(event: &TopicEvent, source: &str) -> Option<&'static Cause> {
+    let mut causes = S::REACTS_TO.iter();
+    causes.find(|cause| cause.event_type == event.event_type && cause.context == source)
 }
 
 /// A command in the JSON of a caller. The forms of personal data are not for callers: a sealed value could be another

@@ -2,9 +2,8 @@
 
 use crate::Problem;
 use ringfence_core::{
-    BoundaryId, Conflict, HandleError, LogError, PlanError, StoreError, VaultError,
+    BoundaryId, Conflict, HandleError, LogError, PlanError, StoreError, SubjectError, VaultError,
 };
-
 /// The problem for the caller. `request_id` leads to the full cause in the log.
 pub(crate) fn problem(error: &HandleError, request_id: &str) -> Problem {
     match error {
@@ -13,6 +12,9 @@ pub(crate) fn problem(error: &HandleError, request_id: &str) -> Problem {
         }
         HandleError::Plan(PlanError::Boundary(error)) => Problem::malformed("tags", error),
         HandleError::Plan(error @ PlanError::Nothing) => Problem::malformed("tags", error),
+        HandleError::Subject(error @ SubjectError::Length(field, _)) => {
+            Problem::malformed(field, error)
+        }
         HandleError::Plan(_)
         | HandleError::Event(_)
         | HandleError::Slice(_)
@@ -76,6 +78,8 @@ mod tests {
 
     #[test]
     fn a_value_that_can_not_be_stored_is_a_malformed_request() {
+        let length = HandleError::Subject(SubjectError::Length("name".to_owned(), 0));
+        assert_eq!(problem(&length, "r").kind, "malformed");
         let [field, reason] =
             ["data.rows[0]", "a field in it has an empty name"].map(str::to_owned);
         let error = HandleError::Log(LogError::Unstorable { field, reason });

@@ -106,7 +106,16 @@ fn an_event_with_personal_data_is_opened_for_its_reaction() {
     event["detail"]["data"]["name"] = name.clone();
     let answer = invoke(&greet, event.clone()).answer.unwrap();
     assert_eq!(answer["answers"][0]["accepted"], true, "{answer}");
-    assert_eq!(stored(&greet), [name], "the value keeps its subject");
+    assert_eq!(stored(&greet), [name.clone()], "the value keeps its subject");
+    // What no log stores is refused, and what is not for the slice is not even opened.
+    let mut wrong = event.clone();
+    wrong["detail"]["data"]["name"] = json!({ "$personal": "Ada", "of": "c1" });
+    let refused = invoke(&greet, wrong.clone()).answer.unwrap_err();
+    assert!(refused.error_message.contains("no log has an open"), "{refused:?}");
+    wrong["detail"]["data"]["name"] = json!({ "$sealed": "no hexadecimal", "of": "c1" });
+    assert_eq!(invoke(&greet, wrong.clone()).answer.unwrap_err().error_type, "internal");
+    wrong["detail"]["replay"] = "r".into();
+    assert_eq!(invoke(&greet, wrong).answer.unwrap(), json!({ "answers": [] }));
     // Another event of the person who is forgotten by then is answered for good.
     vault.forget_all();
     event["detail"]["id"] = "orderId:order-1/2".into();
@@ -157,4 +166,7 @@ fn a_command_waits_in_a_queue_with_sealed_values_and_the_same_hash() {
     assert_eq!(run(&again).unwrap()["accepted"], true);
     assert_eq!(stored(&greet).len(), 1, "it takes effect once");
     assert_eq!(run(&other).unwrap_err().kind, "key-reused");
+    vault.forget_all();
+    assert_eq!(run(&other).unwrap_err().kind, "subject-forgotten");
+    assert_eq!(stored(&greet).len(), 1, "nothing is decided without the value");
 }
