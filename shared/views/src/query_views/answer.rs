@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringfence_aws::{Failure, GaveUp};
-use ringfence_core::personal;
+use ringfence_core::{VaultError, personal};
 use ringfence_lambda::{
     Call, Issuers, Level, LogLine, MetricUnit, Problem, Sender, chain, http, principal, request,
 };
@@ -65,7 +65,8 @@ impl Answered {
 /// The part of the time that is kept for the read after a wait.
 const READ_TIME: Duration = Duration::from_millis(500);
 
-/// Answers a question. If the reader has a vault, the personal data of rows are open in the answer. It waits for at most `time`, and then reads for at most half a second.
+/// Answers a question. If the reader has a vault, the personal data of rows are open in the answer. It waits for at most
+/// `time`, and then reads for at most half a second.
 pub async fn answer(
     reader: &ViewReader,
     issuers: &Issuers,
@@ -91,14 +92,22 @@ pub async fn answer(
             view = Some(ask.view.clone());
             let read = async {
                 let mut answer = read(reader, caller, &ask).await?;
+                let mut damaged = None;
                 if let (Ok(answer), Some(vault)) = (&mut answer, reader.vault()) {
-                    vault.open(vec![answer]).await?;
+                    match vault.open(vec![answer]).await {
+                        // All others are open, and this one is null.
+                        Err(error @ VaultError::Damaged { .. }) => damaged = Some(chain(&error)),
+                        opened => opened?,
+                    }
                     personal::show(answer);
                 }
-                Ok(answer)
+                Ok((answer, damaged))
             };
             match within(time + READ_TIME, read).await {
-                Ok(answer) => answer,
+                Ok((answer, damaged)) => {
+                    cause = damaged;
+                    answer
+                }
                 Err(error) => {
                     cause = Some(chain(&error));
                     Err(failed(&error, request_id))

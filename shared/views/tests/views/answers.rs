@@ -1,8 +1,11 @@
 //! query-views as its callers see it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aws::wire::{Edit, Fault};
+use ringfence_core::{Vault, kit::MemoryVault};
 use ringfence_lambda::{Call, Issuers};
 use ringfence_views::query_views::answer;
 use serde_json::{Value, json};
@@ -39,6 +42,33 @@ async fn a_row_is_answered_with_its_id_and_its_checkpoint() {
     assert_eq!(body, row);
     let direct = answer(&world.reader(), &Issuers::default(), &path, "request-1", LONG).await;
     assert_eq!((direct.answer, direct.outcome, direct.view), (row, "found", Some("notes".into())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_damaged_value_is_null_and_its_page_shows_the_others() {
+    let world = World::new(15, catalog());
+    world.publish([noted("n1", &["a", "b"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    let vault = Arc::<MemoryVault>::default();
+    let mut name = json!({ "$personal": "Ada", "of": "ada" });
+    vault.seal(vec![&mut name]).await.unwrap();
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    for (id, sealed) in [("a", "changed"), ("b", name["$sealed"].as_str().unwrap())] {
+        let value = [("$sealed", sealed), ("of", "ada")];
+        let value = value.map(|(field, value)| (field.to_owned(), text(value))).into();
+        let update = world.client.update_item().table_name("views").key("view", text("notes#1"));
+        let update = update.key("id", text(id)).update_expression("SET #row.#text = :sealed");
+        let update = update.expression_attribute_names("#row", "row");
+        let update = update.expression_attribute_names("#text", "text");
+        let value = AttributeValue::M(value);
+        update.expression_attribute_values(":sealed", value).send().await.unwrap();
+    }
+    let (reader, list) = (world.reader().with_vault(Some(vault)), json!({ "view": "notes" }));
+    let answered = answer(&reader, &Issuers::default(), &list, "request-1", LONG).await;
+    let shown = [0, 1].map(|n| answered.answer["items"][n]["row"]["text"].clone());
+    assert_eq!(shown, [Value::Null, json!("Ada")]);
+    let cause = answered.cause.unwrap();
+    assert!(cause.starts_with("a sealed value of ada can't be opened"), "{cause}");
 }
 
 #[tokio::test(start_paused = true)]
