@@ -129,7 +129,10 @@ async fn a_sweep_ends_the_claims_that_are_overdue() {
     world.dynamo.clock.set(BEGIN_MS + LEASE_MS + GRACE_MS + 1_000);
     let swept = world.sweep().await;
     assert_eq!((swept.fired, swept.left, &swept.failures[..]), (2, 1, &[][..]), "{swept:?}");
-    assert_eq!(swept.causes, [format!("expire-claim {renewed_edge}: the command had nothing to change")]);
+    assert_eq!(
+        swept.causes,
+        [format!("expire-claim {renewed_edge}: the command had nothing to change")]
+    );
     for (edge, last) in edges.into_iter().zip(["ClaimExpired", "ClaimExpired", "ClaimRenewed"]) {
         assert_eq!(world.last_event(edge).await, last, "{edge}");
     }

@@ -4,8 +4,8 @@ use std::any::type_name;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_core::{
-    Catalog, CatalogError, Catalogs, Cause, Context, Due, Lane, LogKind, LogName, LogOf, Name,
-    Reads, ReadsOf, Slice, Writes, events_are_record, is_personal, route_scopes,
+    Catalog, CatalogError, Catalogs, Cause, Context, Current, Due, Lane, LogKind, LogName, LogOf,
+    Name, Reads, ReadsOf, Slice, Writes, events_are_record, is_personal, route_scopes,
 };
 use ringfence_lambda::VariableNames;
 use ringfence_log::{BoundaryShape, Dependence, Log, Sourced, Sources};
@@ -286,8 +286,12 @@ impl Visitor for Found {
     fn reactor<R: Reactor>(&mut self) {
         let (name, lane, reads) = (R::NAME, R::LANE, R::Reads::TYPES);
         let variables = || ringfence_lambda::variables::<ReactorFunction<R>>(&());
+        let plan = |event: &Current<'_>| {
+            let effects = R::plan(&R::Reads::decode(event)?);
+            Ok(effects.iter().map(|effect| format!("{effect:?}")).collect())
+        };
         let (views, is_personal) = (R::VIEWS, !R::Reads::PERSONAL.is_empty());
-        let reactor = ReactorInfo { name, lane, reads, views, is_personal, variables };
+        let reactor = ReactorInfo { name, lane, reads, views, is_personal, variables, plan };
         self.last().reactors.push(reactor);
     }
 

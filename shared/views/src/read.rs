@@ -1,5 +1,6 @@
 //! Reads the rows that are served, and can wait until they show an event.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -24,10 +24,9 @@ use crate::own::ConsolePage;
 use crate::series::Series;
 use ringfence_cli::Lists;
 use ringfence_cli::api::{self, Api};
-use ringfence_cli::commands::CommandLines;
-use ringfence_cli::stack::{Named, Outputs, name};
+use ringfence_cli::stack::{Outputs, name};
 use ringfence_cli::tables::{IndexTable, KeyFlags, LogTables};
-use ringfence_cli::verdict::StackVerdict;
+use ringfence_cli::verdict::{StackVerdict, VerdictFlags};
 use ringfence_cli::work::Does;
 
 /// For each watcher, the latest troubles of a stack, each with its age, the oldest first; and a signal for each later
@@ -112,8 +111,6 @@ pub(crate) struct Site {
     pub(crate) logs: StackLogs,
     /// The keys of personal data, for dry runs.
     keys: KeyFlags,
-    /// The log lines of its commands.
-    pub(crate) commands: CommandLines,
     /// The folder with the samples of its functions.
     pub(crate) samples: PathBuf,
     api: Option<String>,
@@ -150,7 +147,6 @@ impl Site {
             flags: flags.verdict.clone(),
             logs: flags.tables.logs(client.clone(), Clock::system()),
             keys: flags.keys.clone(),
-            commands: flags.commands.clone(),
             samples: flags.samples.clone(),
             api: flags.api.clone(),
             token: flags.token.clone(),

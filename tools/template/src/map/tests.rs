@@ -282,6 +282,7 @@ fn a_decision_reads_the_type_of_its_own_context_and_not_the_same_name_elsewhere(
             lane: Lane::Partition,
             reads: &[Moved::NAME],
             views: &[],
+            is_personal: false,
             variables: Default::default,
             plan: |_| Ok(Vec::new()),
         }],
