@@ -6,7 +6,7 @@ use ringfence_core::prelude::*;
 use ringfence_core::{Lane, Personal, Sealed, events, id_type, kit::id};
 use ringfence_lambda::Variables;
 use ringfence_reactors::{Delivery, Failed, InDoubt, Reactor, Starts};
-use ringfence_schemas::{Lock, Readers, check, present, unlike_their_shapes};
+use ringfence_schemas::{Contract, Lock, Readers, check, present, unlike_their_shapes};
 use ringfence_stack::{MemberList, Members, Stack, Visitor};
 use ringfence_views::View;
 use serde_json::{Value, json};
@@ -215,4 +215,19 @@ fn the_lock_and_the_documents_of_the_api_say_what_is_personal() {
     let sample = json!({ "guestId": "g1", "email": "a@b.org" });
     assert_eq!(known["versions"]["1"]["samples"], json!([sample]));
     assert_eq!(lock["histories"]["events"][0]["data"], sample);
+    let contract = Contract::of::<Hotel>().unwrap();
+    let (http, bus) = (contract.openapi(), contract.asyncapi());
+    let schemas = &http["components"]["schemas"];
+    assert_eq!(schemas["KnowGuestCommand"]["properties"]["email"], email);
+    let codes = &schemas["KnowGuestRejection"]["properties"]["code"]["enum"];
+    assert_eq!(*codes, json!(["Taken", "IdempotencyKeyReused", "SubjectForgotten"]));
+    let shown = json!({ "anyOf": [{ "type": "string" }, { "type": "null" }], "x-personal": true });
+    assert_eq!(schemas["AddressesRow"]["properties"]["email"], shown);
+    let known = &bus["components"]["messages"]["guests.GuestKnown"]["payload"]["allOf"][1];
+    let value = json!({ "$ref": "#/components/schemas/PersonalValue" });
+    let data = &known["properties"]["data"];
+    assert_eq!(data["properties"]["email"], value);
+    assert_eq!(data["examples"][0]["email"]["of"], "sample");
+    let value = &bus["components"]["schemas"]["PersonalValue"]["anyOf"];
+    assert_eq!(value[0]["required"], json!(["$sealed", "k", "of"]));
 }
