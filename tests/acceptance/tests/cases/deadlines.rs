@@ -55,7 +55,7 @@ impl World {
 
     async fn initiate(&mut self, person: &str) {
         let (email_id, otp) = (id(person), id("1"));
-        let event: NewEvent = SignUpInitiated { email_id, otp, name: "Jo".to_owned() }.into();
+        let event: NewEvent = SignUpInitiated { email_id, otp, name: "Jo".to_owned().into() }.into();
         let context = CommandContext { now_ms: self.now_ms(), ..CommandContext::default() };
         let envelope = Envelope { context, ..Envelope::default() };
         let append = Append { events: vec![event], seen: None, record: None, envelope: &envelope };
