@@ -78,9 +78,7 @@ impl Slice for CloseAccount {
             u1().and(events![claimed]).when(close()).then([closed("u1"), released]),
             u1().and(events![closing("u1")]).when(close()).then_nothing(),
             // Also when someone else has the username by then.
-            u1().and(events![closing("u1"), registered("a2", "u1")])
-                .when(close())
-                .then_nothing(),
+            u1().and(events![closing("u1"), registered("a2", "u1")]).when(close()).then_nothing(),
         ]
     }
 }

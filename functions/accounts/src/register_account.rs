@@ -83,7 +83,8 @@ impl Slice for RegisterAccount {
         let register =
             |name| RegisterAccount { account_id: id("a2"), username: id(name), email: None };
         let address = |text| Personal::from(id::<MailAddress>(text));
-        let claiming = |account, text| EmailClaimed { account_id: id(account), email: address(text) };
+        let claiming =
+            |account, text| EmailClaimed { account_id: id(account), email: address(text) };
         let released = |text| EmailReleased { account_id: id("a1"), email: address(text) };
         let with = |text| RegisterAccount { email: Some(address(text)), ..register("u2") };
         let both = |text| [opened("u2"), Written::Claimed(claiming("a2", text))];

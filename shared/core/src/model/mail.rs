@@ -1,7 +1,7 @@
 //! Addresses of mail.
 
-use std::{borrow::Cow, fmt};
 use std::str::FromStr;
+use std::{borrow::Cow, fmt};
 
 use email_address::EmailAddress;
 use ringfence_derive::value;
@@ -106,7 +106,10 @@ mod tests {
             ("ada@EXAMPLE.com", "ada@example.com"),
         ] {
             let address: MailAddress = text.parse().expect(text);
-            assert_eq!((address.to_ascii(), &*address.tag_value()), (ascii.to_owned(), &*ascii.to_lowercase()));
+            assert_eq!(
+                (address.to_ascii(), &*address.tag_value()),
+                (ascii.to_owned(), &*ascii.to_lowercase())
+            );
             assert_eq!(String::from(address), text);
         }
         let long = format!("{}@{}.example", "x".repeat(64), ["y".repeat(60).as_str(); 4].join("."));
