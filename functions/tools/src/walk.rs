@@ -40,7 +40,8 @@ pub fn walk(stack: &RunningStack) -> LocalBoxFuture<'_, Result<()>> {
         pay_in_time(walker).await?;
         pay_too_late(walker).await?;
         forget_customer(walker).await?;
-        walker.expect_quiet().await
+        walker.expect_quiet().await?;
+        walker.expect_no_mail("Subject: Your order cart-1 is cancelled")
     })
 }
 
@@ -301,9 +302,29 @@ async fn forget_customer(walker: &mut Walker<'_>) -> Result<()> {
     let command = json!({ "customerId": "ada", "name": "Ada" });
     let (status, body) = walker.post("/customers/rename-customer", &command).await?;
     ensure!(status == 422 && body["code"] == "subject-forgotten", "{status} {body}");
+    let before = mailed(stack, "cart-1")?;
     let answer = walker.post("/ordering/cancel-order", &json!({ "orderId": "cart-1" })).await?;
     expect_accepted(&answer, "OrderCancelled")?;
-    walker.expect_events(&[("OrderCancelled", 1), ("ProductDemandRevoked", 2)]).await
+    walker.expect_events(&[("OrderCancelled", 1), ("ProductDemandRevoked", 2)]).await?;
+    let deadline = Instant::now() + EVENTS_WAIT_MAX;
+    while mailed(stack, "cart-1")? == before {
+        ensure!(
+            Instant::now() < deadline,
+            "confirm-order does not go on after a forgotten customer"
+        );
+        sleep(INDEX_PAUSE).await;
+    }
+    Ok(())
+}
+
+/// The last event of an order that confirm-order is done with.
+fn mailed(stack: &RunningStack, order: &str) -> Result<Value> {
+    let id = format!("LANE#orderId:{order}");
+    let items = stack.items("ViewTable")?;
+    let lane = items
+        .iter()
+        .find(|item| item["view"]["S"] == "$Reactor-confirm-order" && item["id"]["S"] == id);
+    Ok(lane.context("confirm-order has not handled the order")?["done"].clone())
 }
 
 /// Fires the deadlines until it is dropped. The stack does so once a minute, and the new row may not be there yet.
