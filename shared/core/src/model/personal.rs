@@ -11,6 +11,7 @@
 
 use std::{
     borrow::Cow,
+    collections::BTreeSet,
     fmt::{self, Debug, Formatter},
     marker::PhantomData,
 };
@@ -132,9 +133,21 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Personal<T> {
             Form::Marked => (&value[MARKED], of()),
             Form::Plain => (&value, Of::Plain),
         };
-        // The error's own message may quote the value, and messages get into logs.
-        let known = T::deserialize(plain).map_err(|_| D::Error::custom(INVALID))?;
+        let known = T::deserialize(plain).map_err(|e| D::Error::custom(unquoted(&e, plain)))?;
         Ok(Self { value: Some(known), of })
+    }
+}
+
+/// An error's message, unless it has a word of the value or the value has escapes: messages get into logs.
+fn unquoted(error: &serde_json::Error, value: &Value) -> String {
+    let words = |text: &str| -> BTreeSet<String> {
+        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        words.map(str::to_lowercase).collect()
+    };
+    let (message, value) = (error.to_string(), value.to_string());
+    match !value.contains('\\') && words(&value).is_disjoint(&words(&message)) {
+        true => message,
+        false => INVALID.to_owned(),
     }
 }
 
