@@ -7,14 +7,15 @@ use std::collections::BTreeMap;
 use std::slice;
 
 use ringfence_core::kit::BEGIN_MS;
+use ringfence_core::personal::{Form, has};
 use ringfence_core::{
     BoundaryId, Catalog, CurrentError, EventSchema, LogKind, Metadata, SequencedEvent, Tag, Upcasts,
 };
 use ringfence_stack::Stack;
 use serde_json::Value;
 
-use crate::finding::Finding;
-use crate::variations::{Variation, variations};
+use crate::finding::{Audience, Finding};
+use crate::variations::{Variation, seal, variations};
 use crate::{LockedType, LockedVersion, Readers, Shape, Unreadable, words, written_words};
 
 /// Ids for the streams of samples, because payloads lack them. Any type of ids takes one of these.
@@ -102,7 +103,8 @@ impl<'a> Samples<'a> {
             Shape::Object(members) => members.contains_key(field),
             _ => true,
         };
-        let lost = each(of_newest).find_map(|(sample, Variation { how, data })| {
+        let lost = each(of_newest).find_map(|(sample, Variation { how, mut data })| {
+            seal(&of_newest.shape, &mut data);
             let why = match self.schema.stored(data) {
                 Err(error) => error.why,
                 // As for every change, readers of the base read only samples.
@@ -132,7 +134,10 @@ impl<'a> Samples<'a> {
         let newest = self.schema.upcasts.version();
         for (number, version) in self.of.versions.range(..=newest) {
             for (sample, Variation { how, data }) in each(version) {
-                for of in self.unreadable(*number, &data) {
+                // Only views and dues get a value sealed. For all others it is opened.
+                let is_sealed = has(&data, Form::Sealed);
+                let is_read = |of: &Unreadable| !is_sealed || of.audience == Audience::Rows;
+                for of in self.unreadable(*number, &data).into_iter().filter(is_read) {
                     let why = of.to_string();
                     let first = || (format!("{sample}{how}"), why.clone(), 0);
                     // One line for each field that a reader can't read.
