@@ -83,6 +83,15 @@ pub struct ReactorInfo {
     pub plan: fn(&Current<'_>) -> Result<Vec<String>, serde_json::Error>,
 }
 
+impl ReactorInfo {
+    /// Whether it destroys the keys of personal data: it names their table, and no key of KMS.
+    #[must_use]
+    pub fn destroys_keys(&self) -> bool {
+        let VariableNames { required, .. } = (self.variables)();
+        required.contains("KEY_TABLE") && !required.contains("PERSONAL_KEY")
+    }
+}
+
 /// A slice.
 #[derive(Clone, Debug)]
 pub struct SliceInfo {
@@ -157,11 +166,11 @@ impl Stack {
         self.contexts.iter().flat_map(|context| &context.views).copied().collect()
     }
 
-    /// Whether a function of the stack reads or writes personal data. Then the stack has a table of keys.
+    /// Whether a function of the stack reads, writes or forgets personal data. Then the stack has a table of keys.
     #[must_use]
     pub fn is_personal(&self) -> bool {
         self.slices().any(|(_, slice)| slice.is_personal)
-            || self.reactors().any(|(_, reactor)| reactor.is_personal)
+            || self.reactors().any(|(_, reactor)| reactor.is_personal || reactor.destroys_keys())
             || self.views().iter().any(Definition::is_personal)
     }
 

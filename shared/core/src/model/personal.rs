@@ -368,7 +368,7 @@ impl Subjects {
 }
 
 /// The most bytes of a subject's id.
-const SUBJECT_BYTES_MAX: usize = 1_024;
+pub const SUBJECT_BYTES_MAX: usize = 1_024;
 
 /// Why personal values of a payload can't be sealed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
