@@ -11,7 +11,6 @@
 
 use std::{
     borrow::Cow,
-    collections::BTreeSet,
     fmt::{self, Debug, Formatter},
     marker::PhantomData,
 };
@@ -23,6 +22,8 @@ use serde::{
     ser::SerializeMap,
 };
 use serde_json::{Map, Value};
+
+use super::invalid::why_invalid;
 
 /// The key of a marked value.
 pub const MARKED: &str = "$personal";
@@ -133,25 +134,11 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Personal<T> {
             Form::Marked => (&value[MARKED], of()),
             Form::Plain => (&value, Of::Plain),
         };
-        let known = T::deserialize(plain).map_err(|e| D::Error::custom(unquoted(&e, plain)))?;
+        let known = T::deserialize(plain).map_err(|e| D::Error::custom(why_invalid(&e, plain)))?;
         Ok(Self { value: Some(known), of })
     }
 }
 
-/// An error's message, unless it has a word of the value or the value has escapes: messages get into logs.
-fn unquoted(error: &serde_json::Error, value: &Value) -> String {
-    let words = |text: &str| -> BTreeSet<String> {
-        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-        words.map(str::to_lowercase).collect()
-    };
-    let (message, value) = (error.to_string(), value.to_string());
-    match !value.contains('\\') && words(&value).is_disjoint(&words(&message)) {
-        true => message,
-        false => INVALID.to_owned(),
-    }
-}
-
-const INVALID: &str = "the personal value is not valid";
 const UNOPENED: &str = "a sealed value can't be read here; views take it as `Sealed`, and the stack's functions open it";
 
 /// The shape of `T`, which callers send, with a note that it is personal.

@@ -65,7 +65,8 @@ impl World {
         let context = CommandContext { now_ms: self.now_ms(), ..CommandContext::default() };
         let envelope = Envelope { context, ..Envelope::default() };
         let append = Append { events: vec![event], seen: None, record: None, envelope: &envelope };
-        let Appended::Committed(events) = self.vaulted::<Consumed>().append(append).await.unwrap() else {
+        let Appended::Committed(events) = self.vaulted::<Consumed>().append(append).await.unwrap()
+        else {
             unreachable!("without a record")
         };
         self.partitions.extend(events.iter().map(Partition::of));
