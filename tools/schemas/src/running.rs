@@ -7,14 +7,13 @@ use std::collections::BTreeMap;
 use std::slice;
 
 use ringfence_core::kit::BEGIN_MS;
-use ringfence_core::personal::{Form, has};
 use ringfence_core::{
     BoundaryId, Catalog, CurrentError, EventSchema, LogKind, Metadata, SequencedEvent, Tag, Upcasts,
 };
 use ringfence_stack::Stack;
 use serde_json::Value;
 
-use crate::finding::{Audience, Finding};
+use crate::finding::Finding;
 use crate::variations::{Variation, seal, variations};
 use crate::{LockedType, LockedVersion, Readers, Shape, Unreadable, words, written_words};
 
@@ -134,10 +133,7 @@ impl<'a> Samples<'a> {
         let newest = self.schema.upcasts.version();
         for (number, version) in self.of.versions.range(..=newest) {
             for (sample, Variation { how, data }) in each(version) {
-                // Only views and dues get a value sealed. For all others it is opened.
-                let is_sealed = has(&data, Form::Sealed);
-                let is_read = |of: &Unreadable| !is_sealed || of.audience == Audience::Rows;
-                for of in self.unreadable(*number, &data).into_iter().filter(is_read) {
+                for of in self.unreadable(*number, &data) {
                     let why = of.to_string();
                     let first = || (format!("{sample}{how}"), why.clone(), 0);
                     // One line for each field that a reader can't read.

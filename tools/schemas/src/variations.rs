@@ -1,6 +1,6 @@
 //! Payloads like a sample, which a log may have too.
 
-use ringfence_core::personal::{FORGOTTEN, Form, OF, SEALED, form};
+use ringfence_core::personal::{Form, OF, SEALED, form};
 use serde_json::{Value, json};
 
 use crate::Shape;
@@ -12,20 +12,18 @@ pub(crate) struct Variation {
     pub(crate) data: Value,
 }
 
-/// Personal values of variations, in words.
-pub(crate) const PERSONAL: [&str; 2] = ["a forgotten value", "a sealed value"];
+pub(crate) const A_SEALED_VALUE: &str = "a sealed value";
 
 /// The sample, and variations with one change each: an optional member left out, null in place of a value that can be
-/// null, another choice, or a personal value that is forgotten or sealed.
+/// null, another choice, or a sealed value in place of a personal one.
 pub(crate) fn variations(shape: &Shape, sample: &Value) -> Vec<Variation> {
     let mut all = vec![Variation { how: String::new(), data: sample.clone() }];
     let mut set = |place: &str, value: Value| {
         let mut data = sample.clone();
         if let Some(at) = data.pointer_mut(place) {
             let how = match form(&value) {
-                Form::Forgotten => format!(" with {} at {place}", PERSONAL[0]),
-                Form::Sealed => format!(" with {} at {place}", PERSONAL[1]),
-                Form::Plain | Form::Marked => format!(" with {value} at {place}"),
+                Form::Sealed => format!(" with {A_SEALED_VALUE} at {place}"),
+                _ => format!(" with {value} at {place}"),
             };
             *at = value;
             all.push(Variation { how, data });
@@ -34,10 +32,7 @@ pub(crate) fn variations(shape: &Shape, sample: &Value) -> Vec<Variation> {
     let mut optional = Vec::new();
     walk(shape, sample, "", &mut |place, shape, value| match (shape, value) {
         (Shape::Nullable(_), value) if !value.is_null() => set(place, Value::Null),
-        (Shape::Personal(_), _) => {
-            set(place, json!({ FORGOTTEN: true, OF: "sample" }));
-            set(place, sealed());
-        }
+        (Shape::Personal(_), _) => set(place, sealed()),
         (Shape::Choice(names), value) => {
             let others = names.iter().filter(|name| value != name.as_str());
             others.for_each(|name| set(place, name.as_str().into()));

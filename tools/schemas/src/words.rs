@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::finding::{Audience, Finding};
-use crate::variations::PERSONAL;
+use crate::variations::A_SEALED_VALUE;
 use crate::{DifferenceKind, Lock, LockedType, LockedVersion, Mismatch, ShapeDifference};
 
 /// The section that describes how to declare boundaries for existing events.
@@ -364,7 +364,7 @@ pub(crate) fn unread(
     };
     let change = format!("the {kind} {reader} can't read sample {sample}: {why}");
     let found = finding(context, format!("{name} version {number}"), vec![change]);
-    let is_personal = PERSONAL.iter().any(|value| sample.contains(value));
+    let is_personal = sample.contains(A_SEALED_VALUE);
     let found = found.breaks(audience, how).mend(match is_personal {
         true => format!("let {reader} take it as `Personal<…>`, or a view and a due as `Sealed<…>`"),
         false => format!(
