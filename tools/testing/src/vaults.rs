@@ -7,6 +7,7 @@ use ringfence_core::{Lane, Personal, Sealed, events, id_type, kit::id};
 use ringfence_lambda::Variables;
 use ringfence_reactors::{Delivery, Failed, InDoubt, Reactor, Starts};
 use ringfence_schemas::{Contract, Lock, Readers, check, present, unlike_their_shapes};
+use ringfence_services::personal_data::PersonalData;
 use ringfence_stack::{MemberList, Members, Stack, Visitor};
 use ringfence_template::map::Map;
 use ringfence_views::View;
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::cases::asked_of;
 use crate::dynamo::tables;
+use crate::functions::personal_data_can_be_forgotten;
 use crate::lanes::asked_of_reactors;
 use crate::readers::asked_of_query_views;
 use crate::requests::{asked_by, grants, lines};
@@ -86,11 +88,20 @@ impl Members for Guests {
     }
 }
 
+/// A stack that can forget nobody.
+struct Inn;
+
+impl Members for Inn {
+    fn list(list: &mut MemberList<impl Visitor>) {
+        list.context::<Guests>();
+    }
+}
+
 struct Hotel;
 
 impl Members for Hotel {
     fn list(list: &mut MemberList<impl Visitor>) {
-        list.context::<Guests>();
+        list.context::<Guests>().context::<PersonalData>();
     }
 }
 
@@ -183,7 +194,7 @@ async fn roles_allow_the_keys_of_personal_data_to_functions_that_need_them_alone
     let role = |id: &str| {
         assert!(resources[id].is_object(), "{id}");
         let text = resources[id].to_string();
-        ["KeyTable", "\"kms:Decrypt\"", "\"kms:Encrypt\"", "blind"].map(|word| text.contains(word))
+        ["KeyTable", "\"branch\"", "\"kms:Encrypt\"", "blind"].map(|word| text.contains(word))
     };
     for id in ["ProjectViewsRole", "PublishEventsRole", "IndexEventsRole", "ForwardSpansRole"] {
         assert_eq!(role(id), [false; 4], "{id}");
@@ -196,6 +207,11 @@ async fn roles_allow_the_keys_of_personal_data_to_functions_that_need_them_alone
     ] {
         assert_eq!(role(id), [true, true, seals, seals], "{id}");
     }
+    // It puts fences over keys, and can unwrap none.
+    assert_eq!(role("DestroyKeysRole"), [true, false, false, false]);
+    let refused = personal_data_can_be_forgotten(&Stack::of::<Inn>().unwrap()).concat();
+    assert!(refused.contains("`context ringfence_services::personal_data::PersonalData;`"));
+    assert_eq!(personal_data_can_be_forgotten(&current.stack), [""; 0]);
 }
 
 #[test]

@@ -143,7 +143,7 @@ impl World {
 
     /// Puts the fence, unless it is there.
     fn fence(&mut self, read: Option<&Record>, keys: impl IntoIterator<Item = u8>) {
-        if let Some(fenced) = Record::forgotten(read, self.asked, "why") {
+        if let Some(fenced) = Record::forgotten(read, self.asked, 0, "why") {
             (self.table, self.forbidden) = (Some(fenced), true);
             self.destroyed.extend(keys);
         }
