@@ -33,7 +33,7 @@ fn node(place: usize, kind: NodeKind, context: usize) -> Node {
         name: format!("{}-{place}", words[place % 3]),
         about: String::new(),
         reads: Vec::new(),
-        personal: place % 3 == 0,
+        personal: place.is_multiple_of(3),
     }
 }
 
