@@ -9,6 +9,7 @@ use ringfence_reactors::{Delivery, Failed, InDoubt, Reactor, Starts};
 use ringfence_schemas::{Contract, Lock, Readers, check, present, unlike_their_shapes};
 use ringfence_services::personal_data::PersonalData;
 use ringfence_stack::{MemberList, Members, Stack, Visitor};
+use ringfence_template::map::Map;
 use ringfence_views::View;
 use serde_json::{Value, json};
 
@@ -214,7 +215,7 @@ async fn roles_allow_the_keys_of_personal_data_to_functions_that_need_them_alone
 }
 
 #[test]
-fn the_lock_and_the_documents_of_the_api_say_what_is_personal() {
+fn the_lock_the_map_and_the_documents_of_the_api_say_what_is_personal() {
     let (stack, readers) = (Stack::of::<Hotel>().unwrap(), Readers::of::<Hotel>());
     let present = present::<Hotel>();
     assert_eq!(unlike_their_shapes::<Hotel>(&present), [""; 0]);
@@ -231,6 +232,9 @@ fn the_lock_and_the_documents_of_the_api_say_what_is_personal() {
     let sample = json!({ "guestId": "g1", "email": "a@b.org" });
     assert_eq!(known["versions"]["1"]["samples"], json!([sample]));
     assert_eq!(lock["histories"]["events"][0]["data"], sample);
+    let map = Map::of(&stack);
+    let personal = map.nodes.iter().filter(|node| node.personal).map(|node| &*node.name);
+    assert!(personal.eq(["know-guest", "GuestKnown", "addresses", "welcome-guest"]), "{map:?}");
     let contract = Contract::of::<Hotel>().unwrap();
     let (http, bus) = (contract.openapi(), contract.asyncapi());
     let schemas = &http["components"]["schemas"];
