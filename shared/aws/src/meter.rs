@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_sdk_dynamodb::types::{Capacity, ConsumedCapacity};
+use ringfence_core::Vault;
 
 /// Whether a request reads or writes. A replayed transaction is a write that consumes read units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -114,6 +115,12 @@ fn units(kind: Kind, capacity: &Capacity) -> Units {
         (None, None) => of(kind, capacity.capacity_units.unwrap_or_default()),
         (read, write) => Units { read: read.unwrap_or_default(), write: write.unwrap_or_default() },
     }
+}
+
+/// A vault that can count its requests as the requests of a command.
+pub trait MeteredVault: Vault {
+    /// The same vault, whose requests count on this meter.
+    fn on(&self, meter: &Meter) -> Arc<dyn Vault>;
 }
 
 /// A running count. Clones share it.

@@ -7,9 +7,10 @@ use ringfence_aws::{ATTEMPTS_MAX, Clock, Failure, GaveUp, Item, Meter, Retry, Ta
 use ringfence_core::StoreError;
 
 use crate::item::{
-    WrongItem, key, put, stack_item, stack_key_of, subject_item, subject_key, subject_of,
+    WrongItem, key, put, stack_item, stack_record_of, subject_item, subject_key, subject_of,
 };
 use crate::record::{Fence, Record};
+use crate::rotation::StackRecord;
 
 /// The most bytes of the reason for which a subject is forgotten.
 pub const WHY_BYTES_MAX: usize = 1_024;
@@ -21,7 +22,6 @@ const WRITING: &str = "writing the table of keys";
 #[derive(Clone, Debug)]
 pub struct KeyTable {
     table: Table,
-    clock: Clock,
     is_dry: bool,
 }
 
@@ -69,13 +69,18 @@ impl KeyTable {
     /// The table of this name. The client's own retries must be off.
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>, clock: Clock) -> Self {
-        Self { table: Table::new(client, name, &clock), clock, is_dry: false }
+        Self { table: Table::new(client, name, &clock), is_dry: false }
     }
 
     /// The cost of the requests so far.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         self.table.meter()
+    }
+
+    /// The same table, whose requests count on another meter.
+    pub(crate) fn on(&self, meter: &Meter) -> Self {
+        Self { table: self.table.on(meter), ..self.clone() }
     }
 
     /// The same table for a dry run: nothing is written.
@@ -167,22 +172,26 @@ impl KeyTable {
         Err(StoreError::Contention { attempts: ATTEMPTS_MAX, over: None })
     }
 
-    /// The key of the stack with this name, wrapped.
-    pub(crate) async fn stack_key(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    /// The keys of the stack of this name.
+    pub(crate) async fn stack_record(&self, name: &str) -> Result<StackRecord, StoreError> {
         let item = Retry::default().run(|| self.table.get(key(name), true)).await;
-        let item = item.map_err(|error| error.during(READING))?;
-        item.map(|item| stack_key_of(&item).map_err(wrong)).transpose()
+        match item.map_err(|error| error.during(READING))? {
+            Some(item) => Ok(stack_record_of(&item).map_err(wrong)?),
+            None => Ok(StackRecord::default()),
+        }
     }
 
-    /// Adds a key of the stack. Returns the one that is in the table then.
-    pub(crate) async fn put_stack_key(
+    /// Writes the keys of the stack that were read as `found`. Returns those that are in the table then.
+    pub(crate) async fn put_stack_record(
         &self,
         name: &str,
-        wrapped: Vec<u8>,
-    ) -> Result<Vec<u8>, StoreError> {
-        match self.write(stack_item(name, &wrapped, self.clock.now_ms()), None).await? {
-            Written::Ours => Ok(wrapped),
-            Written::Other(item) => Ok(stack_key_of(&item.unwrap_or_default()).map_err(wrong)?),
+        found: &StackRecord,
+        record: StackRecord,
+    ) -> Result<StackRecord, StoreError> {
+        let read = (!found.0.is_empty()).then(|| stack_item(name, found));
+        match self.write(stack_item(name, &record), read.as_ref()).await? {
+            Written::Ours => Ok(record),
+            Written::Other(item) => Ok(stack_record_of(&item.unwrap_or_default()).map_err(wrong)?),
         }
     }
 

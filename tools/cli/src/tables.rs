@@ -1,5 +1,7 @@
 //! Flags that say where the logs, the index, the views and the keys of personal data are.
 
+use std::sync::Arc;
+
 use anyhow::{Context, Result, anyhow};
 use aws_sdk_dynamodb::Client;
 use clap::Args;
@@ -137,7 +139,8 @@ impl KeyFlags {
         let Some(((table, key), stack)) = named else { return Ok(logs) };
         let names = VaultNames { stack, table, key, bundle: String::new() };
         let vault = names.open(&sdk_config().await?, &trust()?, &logs.client, &logs.clock).await;
-        Ok(StackLogs { vault: Some(vault.map_err(|error| anyhow!(error))?), ..logs })
+        let vault = Arc::new(vault.map_err(|error| anyhow!(error))?);
+        Ok(StackLogs { vault: Some(vault), ..logs })
     }
 }
 

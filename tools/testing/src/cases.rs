@@ -213,7 +213,7 @@ async fn prepared<S: Slice<Context: Context<Log: Log<S>>>>(
     let table = InTable { tips, ..dynamo.table(log) };
     case.prepare(&open::<S>(&table, 0), &|now_ms| table.clock.set(now_ms)).await;
     dynamo.wire.forget();
-    let table = InTable { vault: dynamo.vault(), ..table };
+    let table = InTable { vault: dynamo.vault().map(|vault| vault as _), ..table };
     (dynamo, table)
 }
 

@@ -76,19 +76,19 @@ impl Dynamo {
         let all = [LogKind::Dcb, LogKind::Aggregates, LogKind::Documents];
         let tables = all.map(|log| (log, table_of(log).to_owned())).into();
         let (client, clock) = (self.client.clone(), self.clock.clone());
-        StackLogs { client, clock, tables, vault: self.vault() }
+        StackLogs { client, clock, tables, vault: self.vault().map(|vault| vault as _) }
     }
 
     /// The table of a log.
     #[must_use]
     pub fn table(&self, log: LogKind) -> InTable {
         let table = InTable::new(self.client.clone(), table_of(log), self.clock.clone());
-        InTable { vault: self.vault(), ..table }
+        InTable { vault: self.vault().map(|vault| vault as _), ..table }
     }
 
     /// A vault that knows no key yet, if the template has a table of keys.
     #[must_use]
-    pub fn vault(&self) -> Option<Arc<dyn Vault>> {
+    pub fn vault(&self) -> Option<Arc<KeyVault>> {
         let wrap = Wrap::file(&self.keys.as_ref()?.path().join("key"));
         let wrap = wrap.unwrap_or_else(|error| fail(KEYS, error));
         let table = KeyTable::new(self.client.clone(), KEYS, self.clock.clone());
@@ -99,11 +99,11 @@ impl Dynamo {
     pub(crate) async fn requests_of_vaults(&self, seals: bool) -> Vec<Exchange> {
         let Some((writer, reader)) = self.vault().zip(self.vault()) else { return Vec::new() };
         let mut value = json!({ MARKED: "a", OF: "s" });
-        let mut tag = Tag::new("t", "a");
+        let tags = [Tag::new("t", "a")];
         let asked = async {
             self.wire.forget();
             writer.seal(vec![&mut value]).await?;
-            writer.blind(vec![&mut tag]).await?;
+            writer.blind(&tags).await?;
             let sealed = self.wire.take();
             reader.open(vec![&mut value]).await?;
             let opened = self.wire.take();

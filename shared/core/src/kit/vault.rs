@@ -91,11 +91,8 @@ impl Vault for MemoryVault {
         Box::pin(ready(print))
     }
 
-    fn blind<'a>(&'a self, tags: Vec<&'a mut Tag>) -> BoxFuture<'a, Result<(), VaultError>> {
-        for tag in tags {
-            tag.value = blinded(tag);
-        }
-        Box::pin(ready(Ok(())))
+    fn blind<'a>(&'a self, tags: &'a [Tag]) -> BoxFuture<'a, Result<Vec<Vec<String>>, VaultError>> {
+        Box::pin(ready(Ok(vec![tags.iter().map(blinded).collect()])))
     }
 
     fn dry(self: Arc<Self>) -> Arc<dyn Vault> {
@@ -196,7 +193,7 @@ impl<S: Slice> Case<S> {
     async fn snapshot(&self, log: &dyn EventLog, catalog: &Catalog) -> Option<String> {
         let snapshots = S::State::SNAPSHOTS?;
         let (declared, shape) = (Declared::of::<S>(), self.command.shape());
-        let (_, plan) = plan(declared, shape, tags(&self.command), catalog).ok()?;
+        let (_, plan) = plan(declared, shape, vec![tags(&self.command)], catalog).ok()?;
         let envelope = self.envelope();
         let read = log.read_with_seen(&plan, Consistency::Strong, &envelope).await;
         let mut state = S::State::default();

@@ -70,8 +70,9 @@ impl Hosted {
     ) -> Result<Self, BoxError> {
         let open = |logs: &StackLogs| -> Result<_, BoxError> {
             let (on, meter) = logs.open::<S>(KEPT)?;
+            let vault = logs.vault.as_ref().map(|vault| vault.on(&meter));
             let function = Function::<S, _>::new(on, logs.clock.clone(), meter);
-            Ok(function.with_vault(logs.vault.clone()))
+            Ok(function.with_vault(vault))
         };
         let idle = RefCell::new(vec![(String::new(), Box::new(open(logs)?) as _)]);
         let logs = logs.clone();
