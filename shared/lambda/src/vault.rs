@@ -54,7 +54,8 @@ pub async fn vault(
         Some(names) => {
             let bundle = Some(names.bundle.clone()).filter(|path| !path.is_empty());
             let trust = Trust::of_amazon().or_bundle(bundle)?;
-            names.open(&ringfence_aws::sdk_config()?, &trust, client, clock).await.map(Some)
+            let vault = names.open(&ringfence_aws::sdk_config()?, &trust, client, clock).await?;
+            Ok(Some(Arc::new(vault)))
         }
     }
 }
@@ -70,12 +71,12 @@ impl VaultNames {
         trust: &Trust,
         client: &Client,
         clock: &Clock,
-    ) -> Result<Arc<dyn Vault>, BoxError> {
+    ) -> Result<KeyVault, BoxError> {
         let wrap = match self.key.strip_prefix(FILE) {
             Some(path) => Wrap::file(Path::new(path))?,
             None => Wrap::kms(Kms::of(config, trust, self.key).await?),
         };
         let table = KeyTable::new(client.clone(), self.table, clock.clone());
-        Ok(Arc::new(KeyVault::new(self.stack, table, wrap, clock.clone())))
+        Ok(KeyVault::new(self.stack, table, wrap, clock.clone()))
     }
 }
