@@ -22,6 +22,7 @@ const WRITING: &str = "writing the table of keys";
 #[derive(Clone, Debug)]
 pub struct KeyTable {
     table: Table,
+    clock: Clock,
     is_dry: bool,
 }
 
@@ -69,7 +70,7 @@ impl KeyTable {
     /// The table of this name. The client's own retries must be off.
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>, clock: Clock) -> Self {
-        Self { table: Table::new(client, name, &clock), is_dry: false }
+        Self { table: Table::new(client, name, &clock), clock, is_dry: false }
     }
 
     /// The cost of the requests so far.
