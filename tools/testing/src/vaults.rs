@@ -3,10 +3,12 @@
 use std::error::Error;
 
 use ringfence_core::prelude::*;
-use ringfence_core::{Lane, Personal, Sealed, events, id_type, kit::id};
+use ringfence_core::{Lane, Personal, Sealed, Tag, events, id_type, kit::id};
 use ringfence_lambda::Variables;
 use ringfence_reactors::{Delivery, Failed, InDoubt, Reactor, Starts};
-use ringfence_schemas::{Contract, Lock, Readers, check, present, unlike_their_shapes};
+use ringfence_schemas::{
+    Contract, Lock, PayloadTags, Readers, check, present, unlike_their_shapes,
+};
 use ringfence_services::personal_data::PersonalData;
 use ringfence_stack::{MemberList, Members, Stack, Visitor};
 use ringfence_template::map::Map;
@@ -232,6 +234,12 @@ fn the_lock_the_map_and_the_documents_of_the_api_say_what_is_personal() {
     let sample = json!({ "guestId": "g1", "email": "a@b.org" });
     assert_eq!(known["versions"]["1"]["samples"], json!([sample]));
     assert_eq!(lock["histories"]["events"][0]["data"], sample);
+    // Without the keys, a stored event can be read and has all tags but the blind one.
+    let mut stored = KnowGuest::cases()[1].history().remove(0);
+    stored.data["email"] = json!({ "$sealed": "AQ", "of": "g1", "k": 1 });
+    assert_eq!(readers.unreadable(&stack.catalogs, &stored).len(), 0);
+    let tags = PayloadTags::of::<Hotel>().of_event(&stack.catalogs.current(&stored).unwrap());
+    assert_eq!(tags.unwrap().unwrap(), [Tag::new("guestId", "g1")]);
     let map = Map::of(&stack);
     let personal = map.nodes.iter().filter(|node| node.personal).map(|node| &*node.name);
     assert!(personal.eq(["know-guest", "GuestKnown", "addresses", "welcome-guest"]), "{map:?}");
