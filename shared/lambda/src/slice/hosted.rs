@@ -278,7 +278,7 @@ fn surroundings(queued: &QueuedCommand) -> Surroundings {
 /// The value of the command's first partition tag. Commands about the same partition have the same group, in every
 /// slice. A command without such a tag has no group.
 fn group<S: Slice>(command: &S) -> Option<String> {
-    let schema = command.shape().iter().find(|tag| tag.partition && !tag.blind)?;
+    let schema = command.shape().iter().find(|tag| tag.partition)?;
     let tag = command.tags().into_iter().find(|tag| tag.key == schema.key)?;
     Some(match LogOf::<S>::KIND {
         LogKind::Dcb => format!("{}:{}", tag.key, tag.value),

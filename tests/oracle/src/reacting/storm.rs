@@ -138,7 +138,7 @@ impl Storm {
     /// The DCB log, with a writer whose clock may be minutes off.
     pub(crate) fn logs(&self, client: Client, random: &mut Random) -> StackLogs {
         let tables = [(LogKind::Dcb, TABLE.to_owned())].into();
-        StackLogs { client, clock: self.clock(random), tables }
+        StackLogs { client, clock: self.clock(random), tables, vault: None }
     }
 
     pub(crate) fn note(&self, line: impl FnOnce() -> String) {

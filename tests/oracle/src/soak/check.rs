@@ -49,7 +49,8 @@ impl Tables {
         let facts = shop.sources.iter().map(|source| source.facts());
         let tables = facts.map(|it| Ok((it.kind, name(it.variable)?))).collect::<Result<_>>()?;
         let client = client_of(&sdk_config_of(variables)?);
-        let logs = StackLogs { client: client.clone(), clock: Clock::system(), tables };
+        let logs =
+            StackLogs { client: client.clone(), clock: Clock::system(), tables, vault: None };
         let index = Index::new(client.clone(), index_table, logs.bodies(&shop.sources));
         let views = ViewReader::new(client.clone(), index.clone(), &view_table, &shop.rows());
         let reactors = ReactorTable::new(client.clone(), &view_table, Clock::system());
