@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::wire::{Director, Exchange, Fault, Wire};
-use ringfence_aws::{Clock, Random, seed_thread};
+use ringfence_aws::{Clock, Item, Random, seed_thread};
 use ringfence_core::kit::{BEGIN_MS, fail};
 use ringfence_core::personal::{MARKED, OF};
 use ringfence_core::{Catalog, LogKind, Tag, Vault, VaultError};
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 const LATENCY_MAX_MS: u64 = 8;
 
 /// The table of keys of personal data.
-const KEYS: &str = "KeyTable";
+pub(crate) const KEYS: &str = "KeyTable";
 
 /// The logical ids of the tables that a template has.
 pub(crate) fn tables(template: &Template) -> Vec<&'static str> {
@@ -93,6 +93,12 @@ impl Dynamo {
         let wrap = wrap.unwrap_or_else(|error| fail(KEYS, error));
         let table = KeyTable::new(self.client.clone(), KEYS, self.clock.clone());
         Some(Arc::new(KeyVault::new("stack", table, wrap, self.clock.clone())))
+    }
+
+    /// The items of a table.
+    pub(crate) async fn items(&self, table: &str) -> Vec<Item> {
+        let scanned = self.client.scan().table_name(table).consistent_read(true).send().await;
+        scanned.unwrap_or_else(|error| fail(table, error)).items.unwrap_or_default()
     }
 
     /// The requests of functions that open personal data, of which some also seal new ones.

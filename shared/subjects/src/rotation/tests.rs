@@ -18,7 +18,7 @@ enum Rules {
 
 /// Five minutes.
 const TICK_MS: u64 = 300_000;
-const TICKS: u64 = 24;
+const TICKS: u64 = 18;
 /// The longest invocation.
 const INVOCATION: u64 = 3;
 /// A put arrives so late.
