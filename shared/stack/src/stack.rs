@@ -75,12 +75,21 @@ pub struct ReactorInfo {
     pub reads: &'static [&'static str],
     /// The views whose rows it reads.
     pub views: &'static [&'static str],
-    /// Whether it reads personal data.
+    /// Whether it reads personal data, in events or in rows.
     pub is_personal: bool,
     /// The variables that its function reads. They are found when they are needed.
     pub variables: fn() -> VariableNames,
     /// The effects of an event that it reads, each as its type prints itself.
     pub plan: fn(&Current<'_>) -> Result<Vec<String>, serde_json::Error>,
+}
+
+impl ReactorInfo {
+    /// Whether it destroys the keys of personal data: it names their table, and no key of KMS.
+    #[must_use]
+    pub fn destroys_keys(&self) -> bool {
+        let VariableNames { required, .. } = (self.variables)();
+        required.contains("KEY_TABLE") && !required.contains("PERSONAL_KEY")
+    }
 }
 
 /// A slice.
@@ -157,11 +166,11 @@ impl Stack {
         self.contexts.iter().flat_map(|context| &context.views).copied().collect()
     }
 
-    /// Whether a function of the stack reads or writes personal data. Then the stack has a table of keys.
+    /// Whether a function of the stack reads, writes or forgets personal data. Then the stack has a table of keys.
     #[must_use]
     pub fn is_personal(&self) -> bool {
         self.slices().any(|(_, slice)| slice.is_personal)
-            || self.reactors().any(|(_, reactor)| reactor.is_personal)
+            || self.reactors().any(|(_, reactor)| reactor.is_personal || reactor.destroys_keys())
             || self.views().iter().any(Definition::is_personal)
     }
 
@@ -290,7 +299,7 @@ impl Visitor for Found {
             let effects = R::plan(&R::Reads::decode(event)?);
             Ok(effects.iter().map(|effect| format!("{effect:?}")).collect())
         };
-        let (views, is_personal) = (R::VIEWS, !R::Reads::PERSONAL.is_empty());
+        let (views, is_personal) = (R::VIEWS, variables().have_vault());
         let reactor = ReactorInfo { name, lane, reads, views, is_personal, variables, plan };
         self.last().reactors.push(reactor);
     }

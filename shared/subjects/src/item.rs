@@ -20,12 +20,14 @@ const KEYS: &str = "keys";
 const KEY: &str = "key";
 const MADE_AT: &str = "madeAt";
 const FORGOTTEN_AT: &str = "forgottenAt";
+const PUT_AT: &str = "putAt";
 const THROUGH: &str = "through";
 const WHY: &str = "why";
 const FINGERPRINTS: &str = "fingerprints";
 const AGAIN: &str = "again";
 /// All attributes of a subject but its key attribute.
-const OF_SUBJECT: [&str; 8] = [K, KEYS, MADE_AT, FORGOTTEN_AT, THROUGH, WHY, FINGERPRINTS, AGAIN];
+const OF_SUBJECT: [&str; 9] =
+    [K, KEYS, MADE_AT, FORGOTTEN_AT, PUT_AT, THROUGH, WHY, FINGERPRINTS, AGAIN];
 
 /// An item that does not have its form.
 #[derive(Debug, thiserror::Error)]
@@ -56,9 +58,12 @@ pub(crate) fn subject_item(subject: &str, record: &Record) -> Item {
         set(KEYS, AttributeValue::M(HashMap::from([(k.to_string(), blob(wrapped))])));
         set(MADE_AT, number(*made_at_ms));
     }
-    if let Some(Fence { forgotten_at_ms, through, why, fingerprints, again }) = &record.fence {
+    if let Some(Fence { forgotten_at_ms, put_at_ms, through, why, fingerprints, again }) =
+        &record.fence
+    {
         let fingerprints = fingerprints.iter().map(text).collect();
         set(FORGOTTEN_AT, number(*forgotten_at_ms));
+        set(PUT_AT, number(*put_at_ms));
         set(THROUGH, number(*through));
         set(WHY, text(why));
         set(FINGERPRINTS, AttributeValue::L(fingerprints));
@@ -96,6 +101,7 @@ fn fence_of(item: &Item) -> Result<Fence, &'static str> {
     let fingerprints = fingerprints.and_then(|list| list.iter().map(text).collect());
     Ok(Fence {
         forgotten_at_ms: parsed(item, FORGOTTEN_AT)?,
+        put_at_ms: parsed(item, PUT_AT)?,
         through: parsed(item, THROUGH)?,
         why: item.get(WHY).and_then(text).ok_or(WHY)?,
         fingerprints: fingerprints.ok_or(FINGERPRINTS)?,

@@ -25,6 +25,8 @@ pub(crate) struct WrappedKey {
 pub struct Fence {
     /// The time of the event `SubjectForgotten`, in milliseconds since 1970.
     pub forgotten_at_ms: u64,
+    /// When the fence was put, in milliseconds since 1970.
+    pub put_at_ms: u64,
     /// The number of the last destroyed key.
     pub through: u64,
     /// Why the subject was forgotten.
@@ -68,7 +70,12 @@ impl Record {
 
     /// With a fence in place of the key; `None` if it was put already, for this time or a later one. A subject without
     /// a key is forgotten too: a restored table may have lost it.
-    pub(crate) fn forgotten(found: Option<&Self>, at_ms: u64, why: &str) -> Option<Self> {
+    pub(crate) fn forgotten(
+        found: Option<&Self>,
+        at_ms: u64,
+        put_at_ms: u64,
+        why: &str,
+    ) -> Option<Self> {
         let (key, fence) = found.map_or((None, None), |it| (it.key.as_ref(), it.fence.as_ref()));
         if fence.is_some_and(|fence| fence.forgotten_at_ms >= at_ms) {
             return None;
@@ -76,6 +83,7 @@ impl Record {
         let (newest, through) = (key.map_or(0, |key| key.number), fence.map_or(0, |it| it.through));
         let fence = Fence {
             forgotten_at_ms: at_ms,
+            put_at_ms,
             through: newest.max(through).max(at_ms),
             why: why.to_owned(),
             fingerprints: key.iter().map(|key| fingerprint(&key.wrapped)).collect(),

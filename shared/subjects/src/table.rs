@@ -22,7 +22,32 @@ const WRITING: &str = "writing the table of keys";
 #[derive(Clone, Debug)]
 pub struct KeyTable {
     table: Table,
+    clock: Clock,
     is_dry: bool,
+}
+
+/// What the table knows about a subject.
+#[derive(Clone, Debug)]
+pub struct Standing(Record);
+
+impl Standing {
+    /// The fence, if the subject was forgotten.
+    #[must_use]
+    pub fn fence(&self) -> Option<&Fence> {
+        self.0.fence.as_ref()
+    }
+
+    /// Whether there is a key, so that new values can be sealed.
+    #[must_use]
+    pub fn has_key(&self) -> bool {
+        self.0.key.is_some()
+    }
+
+    /// Whether the key of this number is missing although nobody has destroyed it: a restore has lost it.
+    #[must_use]
+    pub fn has_lost(&self, number: u64) -> bool {
+        !self.0.opens(number) && !self.0.is_forgotten(number)
+    }
 }
 
 /// A subject can't be forgotten, or made known again.
@@ -34,7 +59,7 @@ pub enum ForgetError {
     )]
     Why(usize),
     /// There is no fence above which a key could be made.
-    #[error("the subject {0} is not forgotten, so there is nothing to allow; leave out `again`")]
+    #[error("the subject {0} is not forgotten, so there is nothing to allow")]
     NotForgotten(String),
     /// The table can't be read or written.
     #[error(transparent)]
@@ -45,7 +70,7 @@ impl KeyTable {
     /// The table of this name. The client's own retries must be off.
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>, clock: Clock) -> Self {
-        Self { table: Table::new(client, name, &clock), is_dry: false }
+        Self { table: Table::new(client, name, &clock), clock, is_dry: false }
     }
 
     /// The cost of the requests so far.
@@ -73,7 +98,8 @@ impl KeyTable {
         if !(1..=WHY_BYTES_MAX).contains(&why.len()) {
             return Err(ForgetError::Why(why.len()));
         }
-        let forget = |found: Option<&Record>| Record::forgotten(found, at_ms, why);
+        let now_ms = self.clock.now_ms();
+        let forget = |found: Option<&Record>| Record::forgotten(found, at_ms, now_ms, why);
         let record = self.change(subject, forget).await?;
         Ok(record.and_then(|record| record.fence).expect("a forgotten subject has a fence"))
     }
@@ -89,24 +115,19 @@ impl KeyTable {
         }
     }
 
-    /// Of the subjects and times of events `SubjectForgotten`, those whose fence the table lacks, as after a restore.
+    /// What the table knows about some subjects. Of new ones there is nothing.
     ///
     /// # Errors
     /// The table can't be read.
-    pub async fn unfenced(
+    pub async fn standings(
         &self,
-        forgotten: &BTreeMap<String, u64>,
-    ) -> Result<Vec<String>, StoreError> {
-        let subjects = forgotten.keys().map(String::as_str).collect();
-        let found = self.records(&subjects, true).await?;
-        let lacks = |(subject, at_ms): &(&String, &u64)| {
-            let fence = found.get(*subject).and_then(|record| record.fence.as_ref());
-            fence.is_none_or(|fence| fence.forgotten_at_ms < **at_ms)
-        };
-        Ok(forgotten.iter().filter(lacks).map(|(subject, _)| subject.clone()).collect())
+        subjects: &BTreeSet<&str>,
+    ) -> Result<BTreeMap<String, Standing>, StoreError> {
+        let found = self.records(subjects, true).await?.into_iter();
+        Ok(found.map(|(subject, record)| (subject, Standing(record))).collect())
     }
 
-    /// What the table knows about some subjects. Of new ones there is nothing.
+    /// The records of some subjects. Of new ones there is none.
     pub(crate) async fn records(
         &self,
         subjects: &BTreeSet<&str>,

@@ -33,7 +33,7 @@ use crate::out::{Output, serialize_as, write_line};
 use crate::place::{Wanted, tag};
 use crate::progress;
 use crate::remark;
-use crate::shown::{Newest, ShownEvent};
+use crate::shown::{Newest, ShownEvent, for_people};
 use crate::tables::{self, LogTables, log_name};
 use cost::Whole;
 
@@ -378,7 +378,8 @@ impl Display for Printed {
         let (place, time, origin) =
             (self.0.place(), self.0.recorded_at(), self.0.metadata.origin());
         let (event_type, version) = (&self.0.event_type, self.0.version());
-        write_line!(f, "{place}  {time}  {event_type}{version}  {origin}  {}", self.0.data)
+        let data = for_people(&self.0.data);
+        write_line!(f, "{place}  {time}  {event_type}{version}  {origin}  {data}")
     }
 }
 

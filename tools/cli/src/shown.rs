@@ -4,6 +4,8 @@ use std::ops::Deref;
 
 use clap::{ArgAction, Args};
 use ringfence_core::SequencedEvent;
+use ringfence_core::personal::{self, Form, MARKED};
+use serde_json::Value;
 
 /// The flag of every command that shows payloads. `DEFAULT` is its value if it is not given.
 #[derive(Args, Clone, Copy)]
@@ -52,6 +54,23 @@ impl Deref for ShownEvent {
     }
 }
 
+/// JSON for people: a personal value in words instead of its long sealed text. One that was opened is plain.
+#[must_use]
+pub fn for_people(data: &Value) -> Value {
+    let of = || personal::subject(data).unwrap_or("nobody");
+    match (personal::form(data), data) {
+        (Form::Marked, _) => data[MARKED].clone(),
+        (Form::Sealed, _) => format!("sealed, of {}", of()).into(),
+        (Form::Forgotten, _) => format!("forgotten, of {}", of()).into(),
+        (Form::Plain, Value::Array(all)) => all.iter().map(for_people).collect(),
+        (Form::Plain, Value::Object(all)) => {
+            let member = |(name, value): (&String, &Value)| (name.clone(), for_people(value));
+            Value::Object(all.iter().map(member).collect())
+        }
+        (Form::Plain, scalar) => scalar.clone(),
+    }
+}
+
 /// The first characters of a text, to the end of a word if that is not far.
 #[must_use]
 pub fn cut(text: &str, chars_max: usize) -> String {
@@ -68,7 +87,17 @@ pub fn cut(text: &str, chars_max: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn people_see_whose_a_sealed_value_is_and_an_opened_one_plain() {
+        let data = json!({ "n": [{ "a": { "$sealed": "AQ", "of": "ada", "k": 1 } }, 2, null],
+            "b": { "$forgotten": true, "of": "bob" }, "c": { "$personal": { "d": "x" }, "of": "ada" } });
+        let shown = json!({ "n": [{ "a": "sealed, of ada" }, 2, null], "b": "forgotten, of bob", "c": { "d": "x" } });
+        assert_eq!(for_people(&data), shown);
+    }
 
     #[test]
     fn a_text_is_cut_after_a_word_unless_the_word_is_half_of_it() {

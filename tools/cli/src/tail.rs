@@ -16,7 +16,7 @@ use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::place::{CheckpointName, Wanted};
 use crate::progress;
-use crate::shown::{Newest, ShownEvent};
+use crate::shown::{Newest, ShownEvent, for_people};
 use crate::stack::name;
 use crate::tables::FeedTables;
 
@@ -161,7 +161,8 @@ impl Display for Printed {
         let Self(checkpoint, shown) = self;
         let (event_type, version, partition) =
             (&shown.event_type, shown.version(), &shown.partition);
-        let (time, origin, data) = (shown.recorded_at(), shown.metadata.origin(), &shown.data);
+        let (time, origin, data) =
+            (shown.recorded_at(), shown.metadata.origin(), for_people(&shown.data));
         write_line!(
             f,
             "{checkpoint:>9}  {time}  {event_type}{version}  {partition}  {origin}  {data}"

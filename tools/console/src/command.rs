@@ -60,7 +60,7 @@ fn which(path: &str, tag: Option<&str>) -> String {
 
 fn fill(of: &Shape, path: &str, json: &Json, form: &mut Vec<(String, String)>) {
     match of {
-        Shape::Nullable(of) => fill(of, path, json, form),
+        Shape::Nullable(of) | Shape::Personal(of) => fill(of, path, json, form),
         Shape::Object(members) => {
             for (name, member) in members {
                 fill(&member.shape, &format!("{path}.{name}"), &json[name], form);
@@ -154,6 +154,7 @@ fn is_empty(of: &Shape) -> bool {
 fn part(of: &Shape, path: &str, name: &str, may_be_empty: bool, filled: &Filled<'_>) -> Markup {
     match of {
         Shape::Nullable(of) => part(of, path, name, true, filled),
+        Shape::Personal(of) => part(of, path, name, may_be_empty, filled),
         Shape::Object(_) | Shape::OneOf { .. } => html! {
             fieldset { legend { (name) } (inside(of, path, may_be_empty, filled)) }
         },
@@ -242,6 +243,7 @@ impl Filled<'_> {
                 let value = self.value(of, path, true)?;
                 if may_be_empty { value } else { Some(value.unwrap_or_default()) }
             }
+            Shape::Personal(of) => self.value(of, path, may_be_empty)?,
             Shape::Null => Some(Json::Null),
             Shape::Object(_) | Shape::OneOf { .. } if may_be_empty && self.is_empty_below(path) => {
                 None

@@ -20,7 +20,7 @@ use crate::frame::{
 use crate::site::Site;
 use ringfence_cli::dead_letter::{To, Work};
 use ringfence_cli::kept::{DeadLetterBox, Kept, Receive};
-use ringfence_cli::shown::cut;
+use ringfence_cli::shown::{cut, for_people};
 use ringfence_cli::stack::Named;
 use ringfence_cli::work::{Tried, WHY_BYTES_MAX, look};
 
@@ -206,7 +206,7 @@ impl Place {
                 a href=(whole) { (name) }
                 @if let Some(at_ms) = at_ms { " " (ago(*at_ms)) }
                 @if let Some((_, links)) = work { " " (links) }
-                @if let Some(body) = body { br; code { (cut(body, BODY_CHARS_MAX)) } }
+                @if let Some(body) = body { br; code { (cut(&in_words(body), BODY_CHARS_MAX)) } }
             }
         }
     }
@@ -226,6 +226,12 @@ impl Letter {
         let cause = kept.clone().or_else(|| fate.cause().map(str::to_owned));
         (does.is_none(), cause, whose.function.clone(), whose.rule.clone(), does)
     }
+}
+
+/// A body with its personal values in words, if it is JSON.
+fn in_words(body: &str) -> String {
+    let json = serde_json::from_str(body);
+    json.map_or_else(|_| body.to_owned(), |json| for_people(&json).to_string())
 }
 
 /// Links to the event, the command or the boundaries of a dead letter.

@@ -19,6 +19,8 @@ use crate::site::Site;
 use crate::touched::{Rows, Touched};
 use crate::types::type_url;
 use ringfence_cli::listed;
+use ringfence_cli::shown::for_people;
+use serde_json::Value;
 
 /// The most bytes of a payload on the page.
 const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
@@ -49,7 +51,7 @@ pub(crate) async fn page(
     let url = event_url(at);
     let newest = if is_newest { "" } else { AS_STORED };
     let followed = followed(&site, &index, &found, &parameters).await?;
-    let pretty = pretty(event);
+    let pretty = pretty(&for_people(&event.data));
     let shown = head(&pretty);
     let older = Some(before_entry(at)).filter(|before| *before > Checkpoint::START);
     let main = html! {
@@ -154,7 +156,7 @@ pub(crate) async fn payload(
 ) -> Result<impl IntoResponse, Problem> {
     let entry = entry(&site.index(), &checkpoint).await?;
     let event = site.lists.shown(entry.event, is_newest(&parameters)?);
-    Ok(([(CONTENT_TYPE, "application/json")], pretty(&event)))
+    Ok(([(CONTENT_TYPE, "application/json")], pretty(&event.data)))
 }
 
 /// Whether to show the payload in the newest version of its type. Otherwise it is shown as it is stored.
@@ -199,8 +201,8 @@ async fn entry(index: &Index, checkpoint: &str) -> Result<Entry, Problem> {
     found.filter(|entry| entry.checkpoint == at).ok_or_else(nothing)
 }
 
-fn pretty(event: &SequencedEvent) -> String {
-    visible_lines(&format!("{:#}", event.data)).into_owned()
+fn pretty(data: &Value) -> String {
+    visible_lines(&format!("{data:#}")).into_owned()
 }
 
 /// The beginning of a payload, as long as the page shows it.

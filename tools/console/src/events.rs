@@ -20,7 +20,7 @@ use crate::frame::{self, Problem, ago, boundary_url, chip, encoded, given, shown
 use crate::node::slice_kind;
 use crate::site::Site;
 use ringfence_cli::place::CheckpointName;
-use ringfence_cli::shown::cut;
+use ringfence_cli::shown::{cut, for_people};
 use ringfence_cli::{listed, readable};
 
 /// The number of events on a page, if its URL does not set it.
@@ -283,7 +283,7 @@ pub(crate) fn time(event: &SequencedEvent) -> Markup {
 
 /// JSON in one line that can be broken between its values.
 pub(crate) fn one_line(data: &Value) -> String {
-    let pretty = format!("{data:#}");
+    let pretty = format!("{:#}", for_people(data));
     pretty.lines().map(str::trim_start).collect::<Vec<_>>().join(" ")
 }
 

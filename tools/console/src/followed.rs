@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use ringfence_cli::flow::Flow;
 use ringfence_cli::lanes::next;
 use ringfence_cli::shown::cut;
+use ringfence_core::personal::{Form, has};
 use ringfence_core::{BoundaryId, visible};
 use ringfence_feed::{Checkpoint, Entry};
 use ringfence_reactors::{ParkedLane, ReactorError, ReactorTable, Receipt};
@@ -93,7 +94,10 @@ impl<'a> Effects<'a> {
                 let what = html! {
                     (chip(Kind::Reaction, reactor.name, "/lanes")) " "
                     @for word in effect_words(reactor) { (word) " " }
-                    @if planned.is_empty() { "for an event that this build can't read" }
+                    @if has(&effect.entry.event.data, Form::Sealed) && planned.is_empty() {
+                        "for personal values, which are not opened here"
+                    }
+                    @else if planned.is_empty() { "for an event that this build can't read" }
                     @else { code { (cut(&planned, EFFECT_CHARS_MAX)) } }
                     @if let Some(state) = state { " " (state.of(effect)) }
                 };

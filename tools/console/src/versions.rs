@@ -150,7 +150,9 @@ fn members([name, pointer]: [&str; 2], shape: &Shape, levels: usize, rows: &mut 
         Shape::List { item, .. } => {
             members([&format!("{name}[]"), &format!("{pointer}/0")], item, levels, rows);
         }
-        Shape::Nullable(shape) => members([name, pointer], shape, levels, rows),
+        Shape::Nullable(shape) | Shape::Personal(shape) => {
+            members([name, pointer], shape, levels, rows);
+        }
         _ => {}
     }
 }
@@ -187,6 +189,7 @@ fn words(shape: &Shape) -> String {
         }
         Shape::AnyOf(shapes) => shapes.iter().map(words).collect::<Vec<_>>().join(" or "),
         Shape::Nullable(shape) => format!("{} or null", words(shape)),
+        Shape::Personal(shape) => format!("{}, personal", words(shape)),
     }
 }
 

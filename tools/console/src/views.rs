@@ -18,7 +18,7 @@ use crate::events::event_link;
 use crate::frame::{self, Cost, Kind, Path, Problem, chip, encoded, given, state, url};
 use crate::site::Site;
 use ringfence_cli::checkpoint::place;
-use ringfence_cli::shown::cut;
+use ringfence_cli::shown::{cut, for_people};
 use ringfence_cli::view;
 
 /// The most characters of a row in a list.
@@ -280,7 +280,7 @@ fn line(path: &str, Shown { id, content, as_of }: &Shown) -> Markup {
             td role="cell" { (events_until(*as_of)) }
             td.data role="cell" {
                 @match content {
-                    Content::Row(row) => code { (cut(&row.to_string(), ROW_CHARS_MAX)) },
+                    Content::Row(row) => code { (cut(&for_people(row).to_string(), ROW_CHARS_MAX)) },
                     Content::Parked(parked) => (why_parked(parked)),
                 }
             }
@@ -331,7 +331,7 @@ pub(crate) async fn row(
         @match &content {
             Content::Parked(parked) => p { (why_parked(parked)) },
             Content::Row(row) => {
-                @let pretty = pretty(row);
+                @let pretty = pretty(&for_people(row));
                 @let shown = &pretty[..pretty.floor_char_boundary(ROW_BYTES_MAX)];
                 pre tabindex="0" { code { (shown) } }
                 @if shown.len() < pretty.len() {

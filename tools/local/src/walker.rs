@@ -277,6 +277,16 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
+    /// Expects that no mail with this line has come.
+    ///
+    /// # Errors
+    /// One has come.
+    pub fn expect_no_mail(&self, line: &str) -> Result<()> {
+        let has_line = |mail: &String| mail.lines().any(|found| found == line);
+        ensure!(!self.mails.iter().any(has_line), "a mail with the line {line} has come");
+        Ok(())
+    }
+
     /// Ends the walk.
     ///
     /// # Errors

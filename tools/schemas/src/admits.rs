@@ -1,6 +1,7 @@
 //! Checks a value against a shape.
 
 use regex_lite::Regex;
+use ringfence_core::personal::{Form, MARKED, form};
 use serde_json::{Map, Value};
 
 use crate::declared::integer;
@@ -55,6 +56,11 @@ fn admits(shape: &Shape, value: &Value, extra: Extra, place: &str) -> Result<(),
         | (Shape::Null | Shape::Nullable(_), Value::Null)
         | (Shape::Boolean, Value::Bool(_)) => Ok(()),
         (Shape::Nullable(shape), value) => admits(shape, value, extra, place),
+        (Shape::Personal(shape), value) => match form(value) {
+            Form::Sealed | Form::Forgotten => Ok(()),
+            Form::Marked => admits(shape, &value[MARKED], extra, place),
+            Form::Plain => admits(shape, value, extra, place),
+        },
         (Shape::Integer { min, max }, value) if integer(value).is_some() => {
             is(integer(value).is_some_and(|value| (*min..=*max).contains(&value)), &is_not)
         }
@@ -144,6 +150,7 @@ fn within(length: usize, min: u64, max: Option<u64>) -> bool {
 /// A short text for a value.
 fn shown(value: &Value) -> String {
     match value {
+        Value::Object(_) if form(value) != Form::Plain => "a personal value".to_owned(),
         Value::Object(_) => "an object".to_owned(),
         Value::Array(list) => format!("a list of {}", list.len()),
         scalar => scalar.to_string(),
@@ -218,6 +225,7 @@ impl Shape {
                 shapes.join(", or ")
             }
             Self::Nullable(shape) => format!("{}, or null", shape.words()),
+            Self::Personal(shape) => shape.words(),
         }
     }
 }

@@ -5,9 +5,11 @@
 
 use std::collections::BTreeSet;
 
+use ringfence_core::personal::{FORGOTTEN, KEYWORD, OF, SEALED};
 use serde_json::{Map, Value, json};
 
 use crate::document::{object, open, reference};
+use crate::variations::seal;
 use crate::{Contract, LockedType, LockedVersion};
 
 impl Contract {
@@ -23,6 +25,10 @@ impl Contract {
                     messages.insert(key, message);
                 }
             }
+        }
+        let mut schemas = json!({ "Detail": detail() });
+        if is_personal(&messages) {
+            schemas[PERSONAL] = personal();
         }
         let of_channel = messages.keys().map(|key| {
             let message = reference("messages", key);
@@ -49,7 +55,7 @@ impl Contract {
                 "channel": { "$ref": "#/channels/eventTopic" },
                 "summary": "Every new event, at least once and in any order.",
             } },
-            "components": { "messages": messages, "schemas": { "Detail": detail() } },
+            "components": { "messages": messages, "schemas": schemas },
         })
     }
 }
@@ -81,8 +87,10 @@ fn message(
     } else if version > event.written() {
         summary += "; no slice writes it yet";
     }
-    let mut data = open(locked.shape.schema());
-    data["examples"] = locked.samples.clone().into();
+    let mut data = sealed(open(locked.shape.schema()));
+    let mut examples = locked.samples.clone();
+    examples.iter_mut().for_each(|example| seal(&locked.shape, example));
+    data["examples"] = examples.into();
     // Two fields can have one key.
     let keys: BTreeSet<_> = event.tags.iter().map(|tag| &tag.key).collect();
     let tag = json!({ "key": { "enum": keys }, "value": { "type": "string" } });
@@ -108,6 +116,49 @@ fn message(
         "correlationId": { "location": "$message.payload#/meta/correlationId" },
     });
     (key, message)
+}
+
+/// The name of the schema of a personal value.
+const PERSONAL: &str = "PersonalValue";
+
+/// The schema of a payload whose personal values are as the log stores them. Null is not sealed where it means that
+/// there is no value.
+fn sealed(mut schema: Value) -> Value {
+    let null = json!({ "type": "null" });
+    match &mut schema {
+        Value::Object(words) if words.get(KEYWORD) == Some(&true.into()) => {
+            let can_be_null = words.get("anyOf").and_then(Value::as_array);
+            let can_be_null = can_be_null.is_some_and(|any_of| any_of.contains(&null));
+            let value = reference("schemas", PERSONAL);
+            return if can_be_null { json!({ "anyOf": [value, null] }) } else { value };
+        }
+        Value::Object(words) => words.values_mut().for_each(|inner| *inner = sealed(inner.take())),
+        Value::Array(all) => all.iter_mut().for_each(|inner| *inner = sealed(inner.take())),
+        _ => {}
+    }
+    schema
+}
+
+fn is_personal(messages: &Map<String, Value>) -> bool {
+    let name = json!(reference("schemas", PERSONAL)["$ref"]);
+    messages.values().any(|message| message.to_string().contains(&name.to_string()))
+}
+
+/// The schema of a personal value.
+fn personal() -> Value {
+    let text = |about: &str| json!({ "type": "string", "description": about });
+    let of = text("The id of the person.");
+    let sealed = json!({
+        SEALED: text("The value, encrypted under a key of the person, in base64url."),
+        OF: of,
+        "k": { "type": "integer", "minimum": 1, "description": "The number of the person's key." },
+    });
+    let forgotten = json!({ FORGOTTEN: { "const": true }, OF: of });
+    json!({
+        "description": "A value about a person, sealed: only functions of the stack can read it, until the person is \
+                        forgotten. It is forgotten if the event was written later.",
+        "anyOf": [object(&sealed, &[]), object(&forgotten, &[])],
+    })
 }
 
 /// Whether the keys of a document may have this character.

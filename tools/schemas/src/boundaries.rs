@@ -46,6 +46,7 @@ fn of_tag(was: &LockedTag, now: &LockedTag) -> Vec<String> {
         ("cross_partition", was.cross_partition, now.cross_partition),
         ("strong", was.strong, now.strong),
         ("a list", was.many, now.many),
+        ("blind", was.blind, now.blind),
     ];
     flags.into_iter().filter_map(|(name, was, now)| flag(&subject, name, was, now)).collect()
 }

@@ -32,6 +32,15 @@ impl Found {
     fn compare(&mut self, old: &Shape, new: &Shape, place: &str) {
         match (old, new) {
             (old, new) if old == new || (takes_anything(old) && takes_anything(new)) => {}
+            (Shape::Personal(old), Shape::Personal(new)) => self.compare(old, new, place),
+            (Shape::Personal(old), new) => {
+                self.add(place, DifferenceKind::Personal { is_now: false });
+                self.compare(old, new, place);
+            }
+            (old, Shape::Personal(new)) => {
+                self.add(place, DifferenceKind::Personal { is_now: true });
+                self.compare(old, new, place);
+            }
             (_, Shape::Any) => self.widened(place, "can be anything"),
             (Shape::Any, _) => {
                 self.narrowed(place, format!("is {}, and was anything", new.words()));

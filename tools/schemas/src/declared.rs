@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use regex_lite::Regex;
+use ringfence_core::personal::KEYWORD;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -88,6 +89,9 @@ impl Place {
             _ => return Err(self.error("not a schema")),
         };
         words.retain(|word, _| !ANNOTATIONS.contains(&word.as_str()));
+        if words.remove(KEYWORD).is_some() {
+            return Ok(Shape::Personal(Box::new(self.shape(&words.into())?)));
+        }
         // `schemars` refers only to a type around the place.
         if words.is_empty() || words.contains_key("$ref") {
             return Ok(Shape::Any);
@@ -342,6 +346,7 @@ pub(crate) fn integer(number: &Value) -> Option<i128> {
 fn nullable(shape: Shape) -> Shape {
     match shape {
         Shape::Any | Shape::Null | Shape::Nullable(_) => shape,
+        Shape::Personal(shape) => Shape::Personal(Box::new(nullable(*shape))),
         shape => Shape::Nullable(Box::new(shape)),
     }
 }

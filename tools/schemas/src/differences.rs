@@ -61,6 +61,11 @@ pub enum DifferenceKind {
     Narrowed(String),
     /// More values are taken; in words.
     Widened(String),
+    /// The value is personal, or not any more. What is stored in clear is read as a personal value.
+    Personal {
+        /// Whether the new value is personal.
+        is_now: bool,
+    },
 }
 
 impl ShapeDifference {
@@ -76,6 +81,11 @@ impl ShapeDifference {
         self.breaks(Extra::Refused)
     }
 
+    /// Whether a value becomes personal, or ends to be.
+    pub(crate) fn is_of_personal(&self) -> bool {
+        matches!(self.kind, DifferenceKind::Personal { .. })
+    }
+
     fn breaks(&self, extra: Extra) -> bool {
         use DifferenceKind as Kind;
         match &self.kind {
@@ -86,7 +96,8 @@ impl ShapeDifference {
             | Kind::Replaced { .. }
             | Kind::Reformed { .. }
             | Kind::Narrowed(_) => true,
-            Kind::MadeOptional | Kind::Widened(_) => false,
+            Kind::MadeOptional | Kind::Widened(_) | Kind::Personal { is_now: true } => false,
+            Kind::Personal { is_now: false } => true,
         }
     }
 
@@ -96,6 +107,7 @@ impl ShapeDifference {
         use DifferenceKind as Kind;
         match &self.kind {
             Kind::Added { .. } | Kind::MadeRequired | Kind::Narrowed(_) => false,
+            Kind::Personal { is_now } => *is_now,
             Kind::Removed { was_optional } => !was_optional,
             Kind::Renamed { .. }
             | Kind::MadeOptional
@@ -120,6 +132,8 @@ impl fmt::Display for ShapeDifference {
             Kind::Replaced { from, to } => write!(f, "{place} is {to}, and was {from}"),
             Kind::Reformed { from, to } => write!(f, "{place} has {to}, and had {from}"),
             Kind::Narrowed(how) | Kind::Widened(how) => write!(f, "{place} {how}"),
+            Kind::Personal { is_now: true } => write!(f, "{place} is personal, and was not"),
+            Kind::Personal { is_now: false } => write!(f, "{place} is not personal any more"),
         }
     }
 }
@@ -157,6 +171,8 @@ impl Shape {
                 let value = Box::new(old.grown(value));
                 Self::Map { keys: keys.clone(), value, min: *min, max: *max }
             }
+            (Self::Personal(old), Self::Personal(new)) => Self::Personal(Box::new(old.grown(new))),
+            (old, Self::Personal(new)) => Self::Personal(Box::new(old.grown(new))),
             (Self::Nullable(old), Self::Nullable(new)) => Self::Nullable(Box::new(old.grown(new))),
             (old, Self::Nullable(new)) => Self::Nullable(Box::new(old.grown(new))),
             (old, Self::AnyOf(new)) => {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::lock::{FoldKind, LockedFold};
+use crate::samples::plain;
 
 /// A fold.
 #[derive(Clone, Debug)]
@@ -118,10 +119,12 @@ fn text(panicked: &dyn Any) -> &str {
     text.or_else(|| panicked.downcast_ref().copied()).unwrap_or_default()
 }
 
-/// The results of a fold as a lock has them: eight digits for each event.
+/// The results of a fold as a lock has them: eight digits for each event. A value that becomes personal changes none.
 pub(crate) fn marks(made: &[Value]) -> String {
     let mark = |value: &Value| {
-        let hash = Sha256::digest(canonical_json(value));
+        let mut value = value.clone();
+        plain(&mut value);
+        let hash = Sha256::digest(canonical_json(&value));
         hash[..4].iter().map(|byte| format!("{byte:02x}")).collect::<String>()
     };
     made.iter().map(mark).collect::<Vec<_>>().join(" ")

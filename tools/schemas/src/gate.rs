@@ -5,6 +5,7 @@
 //! | something is new, an optional member is new, a member is gone that no reader needs | the lock grows |
 //! | a choice is new, a bound is wider, a member became optional | the lock grows, and readers go first: two deploys |
 //! | a required member is new; a member has another name or type, or takes less | a new version with an upcast |
+//! | a member becomes personal, which functions of the older build can't read | a new version, written at once |
 //! | a string has another pattern or format | as if it took less, until a person writes the new one into the file |
 //! | the older version that is still written can't hold a payload, or changes its meaning | refused |
 //! | a tag, the partition, the separator, or how decisions read the type | refused |
@@ -231,7 +232,9 @@ impl Gate<'_> {
         // The lock already notes some members as gone.
         let is_new = |of: &ShapeDifference| !(is_gone(of) && was.gone.contains(&of.place));
         let differences: Vec<_> = all.into_iter().filter(is_new).collect();
-        let breaks = |of: &ShapeDifference| of.breaks_readers() || (is_public && is_gone(of));
+        let breaks = |of: &ShapeDifference| {
+            of.breaks_readers() || of.is_of_personal() || (is_public && is_gone(of))
+        };
         if differences.iter().any(breaks) {
             self.findings.push(words::version_broken(
                 self.context,
@@ -262,7 +265,9 @@ impl Gate<'_> {
     fn command(&mut self, slice: &str, was: &LockedCommand, now: &LockedCommand) -> LockedCommand {
         let mut grown = was.clone();
         let differences = was.shape.differences(&now.shape);
-        if differences.iter().any(ShapeDifference::breaks_callers) {
+        // A caller's values are plain.
+        let breaks = |of: &ShapeDifference| of.breaks_callers() && !of.is_of_personal();
+        if differences.iter().any(breaks) {
             self.findings.push(names::command_broken(self.context, slice, &differences));
         } else if was.shape != now.shape {
             let changes = differences.iter().map(ToString::to_string).collect();

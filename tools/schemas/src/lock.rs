@@ -111,6 +111,9 @@ pub struct LockedTag {
     /// Whether it can have several values.
     #[serde(default, skip_serializing_if = "is_false")]
     pub many: bool,
+    /// Whether it has an HMAC in place of a personal value.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub blind: bool,
 }
 
 /// A version of a type of events.

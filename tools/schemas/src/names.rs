@@ -35,7 +35,8 @@ pub(crate) fn command_broken(
             ),
             DifferenceKind::Added { .. }
             | DifferenceKind::MadeOptional
-            | DifferenceKind::Widened(_) => continue,
+            | DifferenceKind::Widened(_)
+            | DifferenceKind::Personal { .. } => continue,
         };
         broken = broken.mend(line);
     }

@@ -2,6 +2,7 @@
 
 use heck::ToPascalCase;
 use ringfence_core::BOUNDARY_BYTES_MAX;
+use ringfence_core::personal::KEYWORD;
 use ringfence_stack::{FunctionInfo, SliceInfo};
 use ringfence_views::query_views::{WAIT_DEFAULT_MS, WAIT_MAX_MS};
 use ringfence_views::{Definition, ID_BYTES_MAX, LIST_DEFAULT, LIST_MAX};
@@ -22,7 +23,8 @@ impl Contract {
         let slices = self.stack.slices().filter_map(|(_, slice)| slice.scopes);
         let has_scopes =
             slices.chain(views.iter().map(|view| view.scopes)).any(|it| !it.is_empty());
-        let mut document = Document { paths: Map::new(), schemas: problems::schemas(), has_scopes };
+        let schemas = problems::schemas(self.stack.is_personal());
+        let mut document = Document { paths: Map::new(), schemas, has_scopes };
         document.schemas.extend(common_schemas());
         for (context, slice) in self.stack.slices() {
             let Some(scopes) = slice.scopes else { continue };
@@ -51,6 +53,10 @@ const ABOUT: &str = "A command is posted to `/<context>/<slice>`. With the heade
                      document (RFC 9457), unless the gateway gives it. Objects in answers can get more members. \
                      `maxLength` counts bytes of UTF-8. A value can break a rule that no word of a schema says, such as one \
                      between two fields: the answer 400 names it.";
+
+const OF_PERSONAL: &str = "A value with `x-personal` is about a person, and is stored sealed. In a row it is null once \
+                           the person is forgotten. Then a command with such a value of this person is answered 422, with \
+                           the code `SubjectForgotten`.";
 
 fn servers() -> Value {
     let variable = |value: &str, about: &str| json!({ "default": value, "description": about });
@@ -99,19 +105,25 @@ impl Document {
         }
         let tags = contexts.iter().map(|name| json!({ "name": name }));
         let tags: Vec<_> = tags.chain([queued::tag()]).collect();
+        let schemas = named(self.schemas);
+        let is_personal = |schema: &Value| schema.to_string().contains(KEYWORD);
+        let about = match schemas.values().any(is_personal) {
+            true => format!("{ABOUT} {OF_PERSONAL}"),
+            false => ABOUT.to_owned(),
+        };
         let mut whole = json!({
             "openapi": "3.1.0",
             "info": {
                 "title": format!("Commands and views: {}", contexts.join(", ")),
                 "version": "1.0.0",
-                "description": ABOUT,
+                "description": about,
             },
             "servers": servers(),
             "tags": tags,
             "security": security,
             "paths": self.paths,
             "components": {
-                "schemas": named(self.schemas),
+                "schemas": schemas,
                 "parameters": parameters(),
                 "responses": responses,
                 "securitySchemes": schemes,
@@ -133,7 +145,7 @@ impl Document {
         let shape = locked.map_or(Shape::Any, |locked| locked.shape.clone());
         self.schemas.insert(command.clone(), shape.schema());
         let codes = locked.into_iter().flat_map(|locked| &locked.rejections).map(String::as_str);
-        self.schemas.insert(rejection.clone(), problems::rejection(codes));
+        self.schemas.insert(rejection.clone(), problems::rejection(codes, slice.is_personal));
         let mut responses = problems::of_commands();
         responses.insert("200".to_owned(), ok(&accepts(slice), &reference("schemas", "Accepted")));
         let about =

@@ -12,7 +12,7 @@ use ringfence_reactors::Reactor;
 use ringfence_stack::{MemberList, Members, Visitor};
 
 use crate::fold::{read_by, steps};
-use crate::samples::add_samples;
+use crate::samples::{add_samples, plain};
 use crate::{Lock, LockedCommand, LockedTag, LockedType, LockedVersion, Readers, Shape};
 
 /// The lock of each context that `M` lists, by its name, as if nothing was released before. A type of events has only
@@ -25,7 +25,8 @@ use crate::{Lock, LockedCommand, LockedTag, LockedType, LockedVersion, Readers, 
 pub fn present<M: Members>() -> BTreeMap<&'static str, Lock> {
     let mut found = Found { contexts: Vec::new(), events: Vec::new(), histories: Vec::new() };
     MemberList::walk::<M>(&mut found);
-    let Found { mut contexts, events, histories } = found;
+    let Found { mut contexts, events, mut histories } = found;
+    histories.iter_mut().flatten().for_each(|event| plain(&mut event.data));
     for (context, event) in events {
         let of = contexts.iter_mut().find(|of| of.name == context);
         if let Some(of) = of {
@@ -59,6 +60,7 @@ impl OfContext {
         let locked = self.lock.events.get_mut(&*event.event_type);
         let (Some(schema), Some(locked)) = (schema, locked) else { return };
         let NewEvent { tags, mut data, .. } = event;
+        plain(&mut data);
         if self.log != LogKind::Dcb {
             tags.iter().for_each(|tag| schema.leave_out_id(&tag.value, &mut data));
         }
@@ -120,6 +122,7 @@ fn locked_tag(tag: &TagSchema) -> LockedTag {
         cross_partition: tag.cross_partition,
         strong: tag.strong,
         many: tag.many,
+        blind: tag.blind,
     }
 }
 

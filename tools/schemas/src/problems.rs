@@ -30,6 +30,9 @@ const KEY_REUSED: Answer = Answer {
     about: "The idempotency key belongs to another command.",
 };
 const KEY_REUSED_CODE: &str = "IdempotencyKeyReused";
+/// The kind and the code of the answer to a command with personal data of somebody who is forgotten. It has the same
+/// status.
+const FORGOTTEN: (&str, &str) = ("subject-forgotten", "SubjectForgotten");
 const MALFORMED: Answer = Answer {
     status: 400,
     name: "Malformed",
@@ -190,8 +193,8 @@ fn both(name: &str) -> (String, Value) {
     (or_gateway(name), schema)
 }
 
-/// The schemas of all problems except rejections.
-pub(crate) fn schemas() -> Map<String, Value> {
+/// The schemas of all problems except rejections. `is_personal` says whether a command has personal data.
+pub(crate) fn schemas(is_personal: bool) -> Map<String, Value> {
     let text = json!({ "type": "string" });
     let place = reference("schemas", "Checkpoint");
     let all = OF_COMMANDS.iter().chain(&OF_VIEWS).chain([&OF_QUEUE, &KEY_REUSED]).map(|answer| {
@@ -199,6 +202,9 @@ pub(crate) fn schemas() -> Map<String, Value> {
             "Malformed" => {
                 let error = object(&json!({ "field": text, "message": text }), &[]);
                 (json!({ "errors": { "type": "array", "items": error } }), &[])
+            }
+            "KeyReused" if is_personal => {
+                (json!({ "code": { "enum": [KEY_REUSED_CODE, FORGOTTEN.1] } }), &[])
             }
             "KeyReused" => (json!({ "code": { "const": KEY_REUSED_CODE } }), &[]),
             "RowProblem" => (json!({ "id": text, "asOf": place }), &["id", "asOf"]),
@@ -208,7 +214,9 @@ pub(crate) fn schemas() -> Map<String, Value> {
             }
             _ => (json!({}), &[]),
         };
-        (answer.name.to_owned(), problem(answer.status, answer.kinds, more, optional))
+        let forgotten = (is_personal && answer.name == "KeyReused").then_some(FORGOTTEN.0);
+        let kinds: Vec<_> = answer.kinds.iter().copied().chain(forgotten).collect();
+        (answer.name.to_owned(), problem(answer.status, &kinds, more, optional))
     });
     let gateway = object(&json!({ "message": text }), &[]);
     let of_both = OF_COMMANDS.iter().chain(&OF_VIEWS).filter(|answer| answer.is_of_gateway_too());
@@ -217,16 +225,18 @@ pub(crate) fn schemas() -> Map<String, Value> {
 }
 
 /// The schema of a rejection with one of these codes, and of the answer to a key that belongs to another command. Both
-/// have one status, and the code says which it is.
-pub(crate) fn rejection<'a>(codes: impl Iterator<Item = &'a str>) -> Value {
+/// have one status, and the code says which it is. So has the answer about a forgotten person.
+pub(crate) fn rejection<'a>(codes: impl Iterator<Item = &'a str>, is_personal: bool) -> Value {
     let event = reference("schemas", "EventRef");
-    let codes: Vec<_> = codes.chain([KEY_REUSED_CODE]).collect();
+    let (kind, code) = is_personal.then_some(FORGOTTEN).unzip();
+    let codes: Vec<_> = codes.chain([KEY_REUSED_CODE]).chain(code).collect();
+    let kinds: Vec<_> = ["rejected", KEY_REUSED.kinds[0]].into_iter().chain(kind).collect();
     let more = json!({
         "code": { "enum": codes },
         "events": { "type": "array", "items": event, "description": "The events that the rejection left." },
         "repeated": { "const": true, "description": "The answer of the first run under the idempotency key." },
     });
-    problem(422, &["rejected", KEY_REUSED.kinds[0]], more, &["events", "repeated"])
+    problem(422, &kinds, more, &["events", "repeated"])
 }
 
 /// The name and the schema of a problem of any type.

@@ -4,6 +4,7 @@
 use std::any::type_name;
 use std::fmt;
 
+use ringfence_core::personal::{FORGOTTEN, Form, OF, has, values};
 use ringfence_core::{
     Catalogs, Cause, Context, Current, CurrentError, Due, LogKind, LogName, LogOf, NewerVersion,
     Reads, SequencedEvent, Slice, TopicEvent,
@@ -13,7 +14,7 @@ use ringfence_reactors::Reactor;
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::{Definition, View};
 use serde::de::Error as _;
-use serde_json::Error;
+use serde_json::{Error, json};
 
 use crate::Audience;
 use crate::fold::Fold;
@@ -75,8 +76,30 @@ impl Readers {
 
     /// The readers of such events that can't read this one. If its newest shape can't be made, no reader can read it,
     /// and the result names the catalog instead.
+    ///
+    /// Views and dues get personal values sealed. For all others they are opened; here each is forgotten.
     #[must_use]
     pub fn unreadable(&self, catalogs: &Catalogs, event: &SequencedEvent) -> Vec<Unreadable> {
+        if !has(&event.data, Form::Sealed) {
+            return self.unreadable_by(catalogs, event, |_| true);
+        }
+        let mut opened = event.clone();
+        for value in values(&mut opened.data, Form::Sealed) {
+            *value = json!({ FORGOTTEN: true, OF: value[OF] });
+        }
+        let mut found = self.unreadable_by(catalogs, event, |of| of == Audience::Rows);
+        found.extend(self.unreadable_by(catalogs, &opened, |of| of != Audience::Rows));
+        // A catalog that can't make the newest shape says it for both.
+        found.dedup_by(|one, other| one.reader == other.reader && one.audience == other.audience);
+        found
+    }
+
+    fn unreadable_by(
+        &self,
+        catalogs: &Catalogs,
+        event: &SequencedEvent,
+        is_wanted: impl Fn(Audience) -> bool,
+    ) -> Vec<Unreadable> {
         let current = match catalogs.current(event) {
             Ok(event) => event,
             Err(error) => {
@@ -84,7 +107,8 @@ impl Readers {
                 return vec![Unreadable { reader, audience: Audience::Log, field: None, why }];
             }
         };
-        let unreadable = self.all.iter().filter_map(|Reader { name, audience, read }| {
+        let wanted = self.all.iter().filter(|reader| is_wanted(reader.audience));
+        let unreadable = wanted.filter_map(|Reader { name, audience, read }| {
             let why = read(event, &current)?.err()?;
             let field = field(catalogs, &current, *read, &why);
             Some(Unreadable { reader: name, audience: *audience, field, why })

@@ -14,7 +14,7 @@ use ringfence_stack::Stack;
 use serde_json::Value;
 
 use crate::finding::Finding;
-use crate::variations::{Variation, variations};
+use crate::variations::{Variation, seal, variations};
 use crate::{LockedType, LockedVersion, Readers, Shape, Unreadable, words, written_words};
 
 /// Ids for the streams of samples, because payloads lack them. Any type of ids takes one of these.
@@ -102,7 +102,8 @@ impl<'a> Samples<'a> {
             Shape::Object(members) => members.contains_key(field),
             _ => true,
         };
-        let lost = each(of_newest).find_map(|(sample, Variation { how, data })| {
+        let lost = each(of_newest).find_map(|(sample, Variation { how, mut data })| {
+            seal(&of_newest.shape, &mut data);
             let why = match self.schema.stored(data) {
                 Err(error) => error.why,
                 // As for every change, readers of the base read only samples.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use ringfence_core::personal::{Form, MARKED, values};
 use serde_json::Value;
 
 use crate::Shape;
@@ -28,6 +29,13 @@ pub(crate) fn add_samples(
     }
 }
 
+/// Puts the plain value in the place of each personal one, as a lock has it.
+pub(crate) fn plain(data: &mut Value) {
+    for value in values(data, Form::Marked) {
+        *value = value[MARKED].take();
+    }
+}
+
 /// Notes everything that a payload shows, each with its path.
 fn show(shape: &Shape, json: &Value, path: &str, shown: &mut BTreeSet<String>) {
     let inside = format!("{path}/*");
@@ -38,6 +46,7 @@ fn show(shape: &Shape, json: &Value, path: &str, shown: &mut BTreeSet<String>) {
                 show(shape, json, path, shown);
             }
         }
+        (Shape::Personal(shape), _) => show(shape, json, path, shown),
         (Shape::Choice(_), Value::String(name)) => drop(shown.insert(format!("{path} {name}"))),
         (Shape::List { item, .. }, Value::Array(list)) => {
             shown.insert(format!("{path} {}", if list.is_empty() { "empty" } else { "not empty" }));

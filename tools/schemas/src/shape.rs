@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ringfence_core::personal::KEYWORD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Map, Value, json};
 
@@ -80,6 +81,8 @@ pub enum Shape {
     AnyOf(Vec<Self>),
     /// This or null.
     Nullable(Box<Self>),
+    /// A personal value of this shape. Callers send it plain, and stores have it sealed or forgotten.
+    Personal(Box<Self>),
 }
 
 /// A member of an object.
@@ -155,6 +158,7 @@ impl Shape {
                 json!({ "anyOf": shapes.iter().map(Self::schema).collect::<Vec<_>>() })
             }
             Self::Nullable(shape) => json!({ "anyOf": [shape.schema(), { "type": "null" }] }),
+            Self::Personal(shape) => words(shape.schema(), [(KEYWORD, Some(true.into()))]),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Payloads like a sample, which a log may have too.
 
-use serde_json::Value;
+use ringfence_core::personal::{Form, OF, SEALED, form};
+use serde_json::{Value, json};
 
 use crate::Shape;
 
@@ -11,14 +12,19 @@ pub(crate) struct Variation {
     pub(crate) data: Value,
 }
 
+pub(crate) const A_SEALED_VALUE: &str = "a sealed value";
+
 /// The sample, and variations with one change each: an optional member left out, null in place of a value that can be
-/// null, or another choice.
+/// null, another choice, or a sealed value in place of a personal one.
 pub(crate) fn variations(shape: &Shape, sample: &Value) -> Vec<Variation> {
     let mut all = vec![Variation { how: String::new(), data: sample.clone() }];
     let mut set = |place: &str, value: Value| {
         let mut data = sample.clone();
         if let Some(at) = data.pointer_mut(place) {
-            let how = format!(" with {value} at {place}");
+            let how = match form(&value) {
+                Form::Sealed => format!(" with {A_SEALED_VALUE} at {place}"),
+                _ => format!(" with {value} at {place}"),
+            };
             *at = value;
             all.push(Variation { how, data });
         }
@@ -26,6 +32,7 @@ pub(crate) fn variations(shape: &Shape, sample: &Value) -> Vec<Variation> {
     let mut optional = Vec::new();
     walk(shape, sample, "", &mut |place, shape, value| match (shape, value) {
         (Shape::Nullable(_), value) if !value.is_null() => set(place, Value::Null),
+        (Shape::Personal(_), _) => set(place, sealed()),
         (Shape::Choice(names), value) => {
             let others = names.iter().filter(|name| value != name.as_str());
             others.for_each(|name| set(place, name.as_str().into()));
@@ -51,6 +58,24 @@ pub(crate) fn variations(shape: &Shape, sample: &Value) -> Vec<Variation> {
     all
 }
 
+/// A sealed value.
+fn sealed() -> Value {
+    json!({ SEALED: "", OF: "sample", "k": 1 })
+}
+
+/// Seals each personal value, as it is before a payload is stored.
+pub(crate) fn seal(shape: &Shape, data: &mut Value) {
+    let mut places = Vec::new();
+    walk(shape, data, "", &mut |place, shape, value| {
+        if matches!(shape, Shape::Personal(_)) && form(value) == Form::Plain {
+            places.push(place.to_owned());
+        }
+    });
+    for place in places {
+        data.pointer_mut(&place).into_iter().for_each(|value| *value = sealed());
+    }
+}
+
 /// Visits each value within `value` with its shape and its place, a JSON pointer. It passes over values of another
 /// shape.
 fn walk(shape: &Shape, value: &Value, place: &str, visit: &mut impl FnMut(&str, &Shape, &Value)) {
@@ -61,6 +86,7 @@ fn walk(shape: &Shape, value: &Value, place: &str, visit: &mut impl FnMut(&str, 
     };
     match (shape, value) {
         (Shape::Nullable(shape), value) if !value.is_null() => walk(shape, value, place, visit),
+        (Shape::Personal(shape), value) => walk(shape, value, place, visit),
         (Shape::List { item, .. }, Value::Array(list)) => {
             list.iter().enumerate().for_each(|(n, value)| step(item, &n.to_string(), value));
         }

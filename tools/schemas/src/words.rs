@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::finding::{Audience, Finding};
+use crate::variations::A_SEALED_VALUE;
 use crate::{DifferenceKind, Lock, LockedType, LockedVersion, Mismatch, ShapeDifference};
 
 /// The section that describes how to declare boundaries for existing events.
@@ -209,7 +210,7 @@ pub(crate) fn boundaries(
         .mend(format!(
             "a boundary for events that exist: {BOUNDARIES}. Then write into the file, at {name}: {filing}"
         ))
-        .mend("another partition or separator: a new type, and this one `#[event(retired)]`")
+        .mend("another partition or separator, or a tag that becomes blind: a new type, and this one `#[event(retired)]`")
         .never_deployed("the type")
 }
 
@@ -230,21 +231,41 @@ pub(crate) fn version_broken(
         let how = "consumers outside of the stack read it, and tell versions apart by `schema`";
         broken = broken.breaks(Audience::Bus, how);
     }
+    let is = |of: fn(&DifferenceKind) -> bool| differences.iter().any(|it| of(&it.kind));
+    let is_personal = is(|kind| matches!(kind, DifferenceKind::Personal { is_now: true }));
+    if is_personal {
+        let how = "functions of the build before can't read sealed values; they wait for events of a newer version";
+        broken = broken.breaks(Audience::Log, how);
+    }
     if number < newest {
         let never = "the file is what was released: give it its text back".to_owned();
         return broken.mend(never);
     }
     let chain: Vec<_> = (1..=*number).map(|from| format!("{from} = …")).collect();
-    broken = broken
-        .mend(format!("take a new version: `cargo new-version {context}/{name}`, which writes"));
+    let command = format!("`cargo new-version {context}/{name}`");
+    broken = broken.mend(match is_personal {
+        false => format!("take a new version: {command}, which writes"),
+        // The older version can't hold a sealed value.
+        true => format!(
+            "take a new version in one deploy: {command}, and then the same with `--write`, which leave"
+        ),
+    });
     broken = broken.mend(format!("    #[event(version = {})]", number + 1));
     broken = broken.mend(format!("    #[upcast({})]", chain.join(", ")));
-    broken = broken.mend(format!("    #[write({number} = …)]"));
-    broken = broken.mend("and in the upcast");
-    for line in upcast(differences) {
+    if !is_personal {
+        broken = broken.mend(format!("    #[write({number} = …)]"));
+    }
+    let lines = upcast(differences);
+    if is_personal && lines.is_empty() {
+        let nothing =
+            "and the upcast changes nothing, because values in clear are read as they are";
+        broken = broken.mend(nothing);
+    } else if !lines.is_empty() {
+        broken = broken.mend("and in the upcast");
+    }
+    for line in lines {
         broken = broken.mend(format!("    {line}"));
     }
-    let is = |of: fn(&DifferenceKind) -> bool| differences.iter().any(|it| of(&it.kind));
     if is(|kind| matches!(kind, DifferenceKind::Added { is_optional: false })) {
         broken = broken
             .mend("or let what is new be absent: `Option<…>`, or `#[serde(default)]`")
@@ -257,6 +278,9 @@ pub(crate) fn version_broken(
             DifferenceKind::Renamed { .. } => broken.mend(format!(
                 "if only the name in Rust has changed: `#[serde(rename = \"{}\")]`",
                 last(place)
+            )),
+            DifferenceKind::Personal { is_now: false } => broken.mend(format!(
+                "{place}: keep it personal, because an upcast can't open what is stored. A value in clear gets another name"
             )),
             DifferenceKind::Reformed { to, .. } => broken.mend(format!(
                 "{place}: if {to} takes all that was taken before, write it into the file by hand"
@@ -285,7 +309,10 @@ fn upcast(differences: &[ShapeDifference]) -> Vec<String> {
         // A deeper change is converted with the whole field.
         let is_field = *place == format!("/{field}");
         let line = match kind {
-            Kind::Added { is_optional: true } | Kind::MadeOptional | Kind::Widened(_) => continue,
+            Kind::Added { is_optional: true }
+            | Kind::MadeOptional
+            | Kind::Widened(_)
+            | Kind::Personal { .. } => continue,
             _ if field.is_empty() => "…".to_owned(),
             _ if !is_field => convert,
             // An absent option is the same as null.
@@ -337,10 +364,14 @@ pub(crate) fn unread(
     };
     let change = format!("the {kind} {reader} can't read sample {sample}: {why}");
     let found = finding(context, format!("{name} version {number}"), vec![change]);
-    let found = found.breaks(audience, how).mend(format!(
-        "let {reader} take it, for example by `Option<…>` or `#[serde(default)]` if a field may be absent; or give the value by \
-         an upcast"
-    ));
+    let is_personal = sample.contains(A_SEALED_VALUE);
+    let found = found.breaks(audience, how).mend(match is_personal {
+        true => format!("let {reader} take it as `Personal<…>`, or a view and a due as `Sealed<…>`"),
+        false => format!(
+            "let {reader} take it, for example by `Option<…>` or `#[serde(default)]` if a field may be absent; or give the \
+             value by an upcast"
+        ),
+    });
     match audience {
         Audience::Bus => {
             found.mend("a cause with upcasts of its own needs those of the type: `Cause::of`")

@@ -41,8 +41,8 @@ pub(crate) fn downcast_wrong(
         )
         .mend(format!("mend the function of `#[write({written} = …)]`"))
         .mend(format!(
-            "or write version {} at once: `cargo new-version {context}/{name} --write` takes `#[write(…)]` \
-             away",
+            "or write version {} at once, as after a field became personal: `cargo new-version {context}/{name} \
+             --write` takes `#[write(…)]` away",
             number.max(written + 1)
         ))
 }

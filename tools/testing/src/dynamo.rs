@@ -118,6 +118,14 @@ impl Dynamo {
         asked.await.unwrap_or_else(|error| fail("a vault", error))
     }
 
+    /// The requests of a function that destroys keys.
+    pub(crate) async fn requests_of_forgetting(&self) -> Vec<Exchange> {
+        let table = KeyTable::new(self.client.clone(), KEYS, self.clock.clone());
+        let fence = table.forget("s", BEGIN_MS, "asked for it").await;
+        fence.unwrap_or_else(|error| fail(KEYS, error));
+        self.wire.take()
+    }
+
     /// From now on each request takes some milliseconds, at random from a seed. So concurrent commands overlap, and
     /// always in the same way in a test with paused time.
     pub fn take_time(&self, seed: u64) {

@@ -30,6 +30,7 @@ pub fn check_functions<M: Members>() {
         the_template_sets_the_variables_that_functions_read::<M>(stack, &model),
         check_samples::<M>(stack, &model),
         a_lane_by_a_tag_is_one_that_every_event_has(stack),
+        personal_data_can_be_forgotten(stack),
     ];
     check_none(&lines.concat());
 }
@@ -154,6 +155,14 @@ fn a_lane_by_a_tag_is_one_that_every_event_has(stack: &Stack) -> Vec<String> {
         })
     };
     of_slices.chain(of_reactors).filter_map(lacks).collect()
+}
+
+/// A line if a stack has personal data, and nothing in it can forget a person.
+pub(crate) fn personal_data_can_be_forgotten(stack: &Stack) -> Vec<String> {
+    let forgets = stack.reactors().any(|(_, reactor)| reactor.destroys_keys());
+    let line = "the stack has personal data, and nobody can be forgotten: write the line `context \
+                ringfence_services::personal_data::PersonalData;` in functions/stack/src/lib.rs";
+    (stack.is_personal() && !forgets).then(|| line.to_owned()).into_iter().collect()
 }
 
 /// Lines unless the tables of the template have the layouts that the catalog needs, also with a team's settings.

@@ -85,6 +85,13 @@ pub(crate) fn besides_items(
         let is_reactor = |id: &str| stack.reactors().any(|(_, it)| binary(id) == Some(it.name));
         due.extend(of_vault(opens.iter().any(|id| *id != "QueryViews" && !is_reactor(id))));
     }
+    let destroys = |id: &String| {
+        let mut reactors = stack.reactors().filter(|(_, reactor)| reactor.destroys_keys());
+        reactors.any(|(_, reactor)| binary(id) == Some(reactor.name))
+    };
+    if functions.keys().any(destroys) {
+        due.push(read_key_table());
+    }
     if functions.contains_key("ForwardSpans") {
         due.push(send_spans());
     }
@@ -101,16 +108,19 @@ fn of_vault(seals: bool) -> [Value; 2] {
         true => (&["kms:Decrypt", "kms:Encrypt"], &["branch", "blind"]),
         false => (&["kms:Decrypt"], &["branch"]),
     };
-    let key = || arn("PersonalKey");
-    let mut wrap = allow("WrapPersonalKeys", json!(actions), key());
+    let mut wrap = allow("WrapPersonalKeys", json!(actions), arn("PersonalKey"));
     wrap["Condition"] = json!({ "StringEquals": {
         "kms:EncryptionContext:stack": { "!Ref": "AWS::StackName" },
         "kms:EncryptionContext:purpose": purposes,
     }});
-    let mut table = allow("ReadKeyTable", json!("kms:Decrypt"), key());
+    [wrap, read_key_table()]
+}
+
+fn read_key_table() -> Value {
+    let mut table = allow("ReadKeyTable", json!("kms:Decrypt"), arn("PersonalKey"));
     let dynamo = json!({ "!Sub": "dynamodb.${AWS::Region}.amazonaws.com" });
     table["Condition"] = json!({ "StringEquals": { "kms:ViaService": dynamo } });
-    [wrap, table]
+    table
 }
 
 /// The statements for the variables of a function and the variables of all functions.

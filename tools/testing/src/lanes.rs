@@ -122,6 +122,9 @@ pub(crate) async fn asked_of_reactors(current: &Current) -> Vec<Asked> {
         if reactor.is_personal {
             asked.extend(Dynamo::with(&template, &[]).requests_of_vaults(false).await);
         }
+        if reactor.destroys_keys() {
+            asked.extend(Dynamo::with(&template, &[]).requests_of_forgetting().await);
+        }
         all.push(asked_by(reactor.name, asked));
     }
     all

@@ -96,6 +96,8 @@ fn keys(stack: &Stack, role: &str, table: &str) -> (Vec<String>, bool) {
     let streams: Vec<_> = of_role.filter_map(prefix).collect();
     let some = |keys: &[&str]| (keys.iter().map(|key| (*key).to_owned()).collect(), false);
     match role {
+        // It changes no key of the stack.
+        "DestroyKeysRole" if table.contains("KeyTable") => (vec!["subject#*".to_owned()], true),
         // A key is a person's, and not of one context.
         _ if table.contains("KeyTable") => some(&[]),
         _ if !streams.is_empty() => (streams, true),

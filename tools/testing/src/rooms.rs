@@ -10,6 +10,7 @@ use ringfence_core::{Context, Slice};
 use ringfence_local::stack_root;
 use ringfence_log::Log;
 use ringfence_reactors::Reactor;
+use ringfence_services::personal_data::PersonalData;
 #[cfg(test)]
 use ringfence_stack::FunctionInfo;
 use ringfence_stack::{ContextInfo, Function, MemberList, Members, Stack, Visitor};
@@ -35,9 +36,14 @@ pub fn check_rooms<M: Members>() {
     check_none(&lines.concat());
 }
 
+/// The contexts whose code is in the stack's rooms: all but the one for personal data.
+fn own(stack: &Stack) -> impl Iterator<Item = &ContextInfo> {
+    stack.contexts.iter().filter(|context| context.name != PersonalData::NAME)
+}
+
 fn every_context_is_in_the_list_of_the_stack(stack: &Stack) -> Vec<String> {
     let folders = entries(&stack_root().join("functions"));
-    let contexts = stack.contexts.iter().map(|context| context.name);
+    let contexts = own(stack).map(|context| context.name);
     let expected = contexts.chain(NO_CONTEXTS).map(str::to_owned).collect();
     differences(
         &folders,
@@ -140,7 +146,9 @@ fn runs(text: &str, main: &str) -> bool {
     text.replace(",>", ">").contains(main) && text.matches("::run::<").count() == 1
 }
 
+/// The binaries of the context for personal data are beside those that serve all contexts.
 fn binary(folder: &str, name: &str) -> String {
+    let folder = if folder == PersonalData::NAME { "stack" } else { folder };
     format!("functions/{folder}/src/bin/{name}.rs")
 }
 
@@ -148,7 +156,7 @@ fn a_slice_uses_no_other_slice(stack: &Stack) -> Vec<String> {
     let module = |name: &str| name.replace('-', "_");
     let modules: BTreeSet<String> = stack.slices().map(|(_, slice)| module(slice.name)).collect();
     let mut lines = Vec::new();
-    for (context, slice) in stack.slices() {
+    for (context, slice) in own(stack).flat_map(|of| of.slices.iter().map(move |it| (of, it))) {
         let own = module(slice.name);
         let path = format!("functions/{}/src/{own}.rs", context.name);
         let Ok(source) = fs::read_to_string(stack_root().join(Path::new(&path))) else {
@@ -179,7 +187,7 @@ fn every_member_of_a_context_is_in_its_list(stack: &Stack) -> Vec<String> {
         let sources = sources(&format!("functions/{}/src", context.name)).into_iter();
         sources.flat_map(|(path, source)| unlisted(context, &path, &source)).collect::<Vec<_>>()
     };
-    stack.contexts.iter().flat_map(of).collect()
+    own(stack).flat_map(of).collect()
 }
 
 /// A line for each slice, view, reactor and function of this file that its context does not list.

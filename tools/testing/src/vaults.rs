@@ -1,4 +1,4 @@
-//! A stack with personal data: only functions that need a vault may read keys.
+//! A stack with personal data: only functions that need a vault may read keys, and each check takes it.
 
 use std::error::Error;
 
@@ -6,11 +6,15 @@ use ringfence_core::prelude::*;
 use ringfence_core::{Lane, Personal, Sealed, events, id_type, kit::id};
 use ringfence_lambda::Variables;
 use ringfence_reactors::{Delivery, Failed, InDoubt, Reactor, Starts};
-use ringfence_stack::{MemberList, Members, Visitor};
+use ringfence_schemas::{Contract, Lock, Readers, check, present, unlike_their_shapes};
+use ringfence_services::personal_data::PersonalData;
+use ringfence_stack::{MemberList, Members, Stack, Visitor};
 use ringfence_views::View;
+use serde_json::{Value, json};
 
 use crate::cases::asked_of;
 use crate::dynamo::tables;
+use crate::functions::personal_data_can_be_forgotten;
 use crate::lanes::asked_of_reactors;
 use crate::readers::asked_of_query_views;
 use crate::requests::{asked_by, grants, lines};
@@ -83,11 +87,20 @@ impl Members for Guests {
     }
 }
 
+/// A stack that can forget nobody.
+struct Inn;
+
+impl Members for Inn {
+    fn list(list: &mut MemberList<impl Visitor>) {
+        list.context::<Guests>();
+    }
+}
+
 struct Hotel;
 
 impl Members for Hotel {
     fn list(list: &mut MemberList<impl Visitor>) {
-        list.context::<Guests>();
+        list.context::<Guests>().context::<PersonalData>();
     }
 }
 
@@ -180,7 +193,7 @@ async fn roles_allow_the_keys_of_personal_data_to_functions_that_need_them_alone
     let role = |id: &str| {
         assert!(resources[id].is_object(), "{id}");
         let text = resources[id].to_string();
-        ["KeyTable", "\"kms:Decrypt\"", "\"kms:Encrypt\"", "blind"].map(|word| text.contains(word))
+        ["KeyTable", "\"branch\"", "\"kms:Encrypt\"", "blind"].map(|word| text.contains(word))
     };
     for id in ["ProjectViewsRole", "PublishEventsRole", "IndexEventsRole", "ForwardSpansRole"] {
         assert_eq!(role(id), [false; 4], "{id}");
@@ -193,4 +206,44 @@ async fn roles_allow_the_keys_of_personal_data_to_functions_that_need_them_alone
     ] {
         assert_eq!(role(id), [true, true, seals, seals], "{id}");
     }
+    // It puts fences over keys, and can unwrap none.
+    assert_eq!(role("DestroyKeysRole"), [true, false, false, false]);
+    let refused = personal_data_can_be_forgotten(&Stack::of::<Inn>().unwrap()).concat();
+    assert!(refused.contains("`context ringfence_services::personal_data::PersonalData;`"));
+    assert_eq!(personal_data_can_be_forgotten(&current.stack), [""; 0]);
+}
+
+#[test]
+fn the_lock_and_the_documents_of_the_api_say_what_is_personal() {
+    let (stack, readers) = (Stack::of::<Hotel>().unwrap(), Readers::of::<Hotel>());
+    let present = present::<Hotel>();
+    assert_eq!(unlike_their_shapes::<Hotel>(&present), [""; 0]);
+    let check = |released: &Lock| check(&stack, &readers, "guests", released, &present["guests"]);
+    let new = check(&Lock::default());
+    assert!(new.findings.iter().all(|finding| finding.is_written), "{:?}", new.findings);
+    let again = check(&new.grown.to_string().parse().unwrap());
+    assert_eq!((&again.findings[..], &again.grown), (&[][..], &new.grown));
+    let lock: Value = serde_json::from_str(&new.grown.to_string()).unwrap();
+    let known = &lock["events"]["GuestKnown"];
+    let email = json!({ "type": "string", "x-personal": true });
+    assert_eq!(known["tags"][1]["blind"], true);
+    assert_eq!(known["versions"]["1"]["shape"]["properties"]["email"], email);
+    let sample = json!({ "guestId": "g1", "email": "a@b.org" });
+    assert_eq!(known["versions"]["1"]["samples"], json!([sample]));
+    assert_eq!(lock["histories"]["events"][0]["data"], sample);
+    let contract = Contract::of::<Hotel>().unwrap();
+    let (http, bus) = (contract.openapi(), contract.asyncapi());
+    let schemas = &http["components"]["schemas"];
+    assert_eq!(schemas["KnowGuestCommand"]["properties"]["email"], email);
+    let codes = &schemas["KnowGuestRejection"]["properties"]["code"]["enum"];
+    assert_eq!(*codes, json!(["Taken", "IdempotencyKeyReused", "SubjectForgotten"]));
+    let shown = json!({ "anyOf": [{ "type": "string" }, { "type": "null" }], "x-personal": true });
+    assert_eq!(schemas["AddressesRow"]["properties"]["email"], shown);
+    let known = &bus["components"]["messages"]["guests.GuestKnown"]["payload"]["allOf"][1];
+    let value = json!({ "$ref": "#/components/schemas/PersonalValue" });
+    let data = &known["properties"]["data"];
+    assert_eq!(data["properties"]["email"], value);
+    assert_eq!(data["examples"][0]["email"]["of"], "sample");
+    let value = &bus["components"]["schemas"]["PersonalValue"]["anyOf"];
+    assert_eq!(value[0]["required"], json!(["$sealed", "k", "of"]));
 }

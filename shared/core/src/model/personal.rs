@@ -23,6 +23,8 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
+use super::invalid::why_invalid;
+
 /// The key of a marked value.
 pub const MARKED: &str = "$personal";
 /// The key of a sealed value.
@@ -132,13 +134,11 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Personal<T> {
             Form::Marked => (&value[MARKED], of()),
             Form::Plain => (&value, Of::Plain),
         };
-        // The error's own message may quote the value, and messages get into logs.
-        let known = T::deserialize(plain).map_err(|_| D::Error::custom(INVALID))?;
+        let known = T::deserialize(plain).map_err(|e| D::Error::custom(why_invalid(&e, plain)))?;
         Ok(Self { value: Some(known), of })
     }
 }
 
-const INVALID: &str = "the personal value is not valid";
 const UNOPENED: &str = "a sealed value can't be read here; views take it as `Sealed`, and the stack's functions open it";
 
 /// The shape of `T`, which callers send, with a note that it is personal.
@@ -355,7 +355,7 @@ impl Subjects {
 }
 
 /// The most bytes of a subject's id.
-const SUBJECT_BYTES_MAX: usize = 1_024;
+pub const SUBJECT_BYTES_MAX: usize = 1_024;
 
 /// Why personal values of a payload can't be sealed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -30,6 +30,7 @@ fn catalog(program: u32, strong: bool) -> Catalog {
         strong,
         many: false,
         required: true,
+        blind: false,
         computed: true,
     };
     for schema in schemas.iter_mut().filter(|schema| schema.name == "ItemAdded") {

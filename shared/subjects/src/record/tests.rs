@@ -155,7 +155,7 @@ impl World {
     /// Puts the fence, unless it is there.
     fn fence(&mut self, read: Option<&Record>, keys: impl IntoIterator<Item = u8>) {
         let at = self.events.last().copied().unwrap_or_default();
-        if let Some(fenced) = Record::forgotten(read, at, "why") {
+        if let Some(fenced) = Record::forgotten(read, at, 0, "why") {
             (self.table, self.forbidden) = (Some(fenced), true);
             self.destroyed.extend(keys);
         }

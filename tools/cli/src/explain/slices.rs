@@ -13,6 +13,7 @@ use ringfence_schemas::Shape;
 use ringfence_stack::{MemberList, Members, Visitor};
 
 use super::explanation::{Answer, Explanation, Written};
+use crate::shown::for_people;
 use crate::tables::{log_name, table};
 
 type Explain =
@@ -110,7 +111,7 @@ async fn explain<S: Slice<Context: Context<Log: Log<S>>>>(
         let explained = Explanation {
             slice: name::<S>(),
             log: log_name(kind),
-            command: serde_json::to_value(&command).unwrap_or_default(),
+            command: for_people(&serde_json::to_value(&command).unwrap_or_default()),
             reads: dry_run.reads,
             principal: origin.principal.map(str::to_owned),
             by: origin.by.map(str::to_owned),
@@ -133,7 +134,7 @@ fn answer(handled: Handled) -> Answer {
         Outcome::Accepted(events) => (None, events),
         Outcome::Rejected { rejected, events } => (Some(rejected), events),
     };
-    let payloads = handled.written.into_iter().map(|event| Some(event.data));
+    let payloads = handled.written.into_iter().map(|event| Some(for_people(&event.data)));
     let written = |(EventRef { event_type, partition, slot }, data)| Written {
         event_type,
         partition,

@@ -254,6 +254,25 @@ fn each_change_of_a_type_of_events_has_its_verdict() {
         &was,
         payload(json!({ "total": 3 })),
     );
+
+    book.refuses::<stacks::personal::Stack>("A field becomes personal", &was, plain.clone());
+    book.grows::<stacks::personal_in_second::Stack>(
+        "A field becomes personal in a new version",
+        &was,
+        plain.clone(),
+    );
+    book.refuses::<stacks::personal_written_as_first::Stack>(
+        "A field becomes personal, and the version before is still written",
+        &was,
+        plain.clone(),
+    );
+    book.refuses::<stacks::personal_opened_by_a_view::Stack>(
+        "A view does not take a personal field sealed",
+        &was,
+        plain.clone(),
+    );
+    let personal = lock::<stacks::personal::Stack>(slice::from_ref(&plain));
+    book.refuses::<stacks::before::Stack>("A field is not personal any more", &personal, plain);
     insta::assert_snapshot!(book.0);
 }
 

@@ -33,7 +33,18 @@ fn named<T>(names: Vec<&str>, values: impl IntoIterator<Item = T>) -> BTreeMap<S
 fn nullable(shape: Shape) -> Shape {
     match shape {
         Shape::Nullable(_) => shape,
+        Shape::Personal(shape) => Shape::Personal(Box::new(nullable(*shape))),
         other => Shape::Nullable(Box::new(other)),
+    }
+}
+
+/// A personal scalar. An object whose members are optional would take a sealed value too.
+fn personal(shape: Shape) -> Shape {
+    match shape {
+        Shape::Boolean | Shape::Integer { .. } | Shape::String { .. } | Shape::Choice(_) => {
+            Shape::Personal(Box::new(shape))
+        }
+        other => other,
     }
 }
 
@@ -45,9 +56,12 @@ fn any_of(shapes: Vec<Shape>) -> Option<Shape> {
         Shape::String { .. } | Shape::Choice(_) => Some(2),
         Shape::List { .. } | Shape::Tuple(_) => Some(3),
         Shape::Object(_) | Shape::Map { .. } => Some(4),
-        Shape::Any | Shape::Null | Shape::Nullable(_) | Shape::AnyOf(_) | Shape::OneOf { .. } => {
-            None
-        }
+        Shape::Any
+        | Shape::Null
+        | Shape::Nullable(_)
+        | Shape::Personal(_)
+        | Shape::AnyOf(_)
+        | Shape::OneOf { .. } => None,
     };
     let kinds: Option<BTreeSet<_>> = shapes.iter().map(kind).collect();
     (kinds?.len() == shapes.len()).then_some(Shape::AnyOf(shapes))
@@ -78,6 +92,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
                 }),
             1 => prop::collection::vec(inner.clone(), 2..4).prop_filter_map("of a kind", any_of),
             1 => inner.clone().prop_map(nullable),
+            1 => inner.clone().prop_map(personal),
             1 => (names(), three()).prop_map(move |(names, shapes)| Shape::OneOf {
                 tag: Some("tag".to_owned()),
                 members: named(names, shapes.into_iter().map(of_one)),
@@ -156,7 +171,10 @@ fn changed(shape: &Shape, picks: &mut impl Iterator<Item = usize>, other: &Shape
         }
         Shape::Nullable(shape) if pick.is_multiple_of(2) => (**shape).clone(),
         Shape::Nullable(shape) => nullable(changed(shape, picks, other)),
+        Shape::Personal(shape) if pick.is_multiple_of(2) => (**shape).clone(),
+        Shape::Personal(shape) => personal(changed(shape, picks, other)),
         shape if pick.is_multiple_of(2) => nullable(shape.clone()),
+        shape if pick.is_multiple_of(3) => personal(shape.clone()),
         _ => other.clone(),
     }
 }
@@ -261,6 +279,10 @@ fn values(shape: &Shape) -> Vec<Value> {
             each.collect()
         }
         Shape::Nullable(shape) => values(shape).into_iter().chain([Value::Null]).collect(),
+        Shape::Personal(shape) => {
+            let sealed = json!({ "$sealed": "", "of": "ada", "k": 1 });
+            values(shape).into_iter().chain([sealed]).collect()
+        }
     }
 }
 
@@ -269,6 +291,9 @@ fn values(shape: &Shape) -> Vec<Value> {
 fn are_of_two_kinds(old: &Shape, new: &Shape) -> bool {
     let two = |(old, new)| are_of_two_kinds(old, new);
     match (old, new) {
+        // The comparison says that the value is not personal any more, although anything can be sealed.
+        (Shape::Personal(_), Shape::Any) => true,
+        (Shape::Personal(old), Shape::Personal(new)) => two((&**old, &**new)),
         (Shape::Nullable(old), new) => two((&**old, new)),
         (old, Shape::Nullable(new)) => two((old, &**new)),
         (Shape::List { item, .. }, Shape::List { item: new, .. }) => two((&**item, &**new)),

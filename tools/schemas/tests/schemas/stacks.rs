@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU8;
 
-use ringfence_core::{CatalogError, prelude::*};
+use ringfence_core::{CatalogError, Personal, Sealed, prelude::*};
 use ringfence_stack::{MemberList, Members, Visitor, catalog};
 use ringfence_views::View;
 

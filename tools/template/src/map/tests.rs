@@ -265,6 +265,7 @@ fn a_decision_reads_the_type_of_its_own_context_and_not_the_same_name_elsewhere(
         writes: vec![Moved::NAME.into()],
         reacts_to: const { &[Cause::of::<Moved>("carts")] },
         order: None,
+        is_personal: false,
         scopes: None,
         depends_on: moves,
         has_item: || false,

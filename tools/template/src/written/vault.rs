@@ -1,5 +1,6 @@
 //! The statements by which a role reads and makes the keys of personal data.
 
+use ringfence_stack::ReactorInfo;
 use ringfence_views::Definition;
 
 use super::functions::carries_out;
@@ -18,21 +19,34 @@ fn statements(seals: bool) -> String {
          - Sid: WrapPersonalKeys\n                Effect: Allow\n                Action: [kms:Decrypt{encrypt}]\n                \
          Resource: !GetAtt PersonalKey.Arn\n                Condition:\n                  StringEquals:\n                    \
          kms:EncryptionContext:stack: !Ref \"AWS::StackName\"\n                    \
-         kms:EncryptionContext:purpose: [branch{blind}]\n              \
-         - Sid: ReadKeyTable # DynamoDB asks KMS in the name of whoever reads an encrypted table\n                \
-         Effect: Allow\n                Action: kms:Decrypt\n                Resource: !GetAtt PersonalKey.Arn\n                \
-         Condition: {{ StringEquals: {{ kms:ViaService: !Sub \"dynamodb.${{AWS::Region}}.amazonaws.com\" }} }}\n"
+         kms:EncryptionContext:purpose: [branch{blind}]\n{READ_TABLE}"
     )
 }
+
+/// DynamoDB asks KMS in the name of whoever reads an encrypted table.
+const READ_TABLE: &str = "              \
+- Sid: ReadKeyTable # DynamoDB asks KMS in the name of whoever reads an encrypted table\n                \
+Effect: Allow\n                Action: kms:Decrypt\n                Resource: !GetAtt PersonalKey.Arn\n                \
+Condition: { StringEquals: { kms:ViaService: !Sub \"dynamodb.${AWS::Region}.amazonaws.com\" } }\n";
+
+/// The statement by which a role puts fences over the keys of persons, and reads no key.
+const PUT_FENCES: &str = "              \
+- Sid: PutFences\n                Effect: Allow\n                Action: [dynamodb:BatchGetItem, dynamodb:PutItem]\n                \
+Resource: !GetAtt KeyTableArn.Value\n                \
+Condition: { \"ForAllValues:StringLike\": { dynamodb:LeadingKeys: [\"subject#*\"] } }\n";
 
 impl Source<'_> {
     /// The statements by which a role uses the keys of personal data, if its functions read or write such data.
     pub(super) fn vault(&self, role: &str) -> String {
         let seals = self.stack.slices().any(|(of, it)| it.is_personal && carries_out(role, of, it));
-        let mut reactors = self.stack.reactors().filter(|(_, reactor)| reactor.is_personal);
+        let mut reactors = self.stack.reactors().map(|(_, reactor)| reactor);
+        let reactor = reactors.find(|reactor| format!("{}Role", id_of(reactor.name)) == role);
+        if reactor.is_some_and(ReactorInfo::destroys_keys) {
+            return format!("{PUT_FENCES}{READ_TABLE}");
+        }
         let opens = match role {
             "QueryViewsRole" => self.stack.views().iter().any(Definition::is_personal),
-            _ => reactors.any(|(_, reactor)| format!("{}Role", id_of(reactor.name)) == role),
+            _ => reactor.is_some_and(|reactor| reactor.is_personal),
         };
         match seals || opens {
             true => statements(seals),

@@ -16,6 +16,26 @@ stack! { third:
     enum Read { RoomBooked { guest: String } }
 }
 
+macro_rules! of_personal {
+    ($name:ident: $(#[$meta:meta])* $read:ty) => {
+        stack! { $name:
+            #[derive(Event)]
+            $(#[$meta])*
+            struct RoomBooked {
+                #[tag(partition)] #[subject] room_id: String, guest: Personal<String>, nights: u8,
+                kind: Kind, note: Option<String>,
+            }
+            #[derive(Reads)]
+            enum Read { RoomBooked { guest: $read } }
+        }
+    };
+}
+
+of_personal!(personal: Sealed<String>);
+of_personal!(personal_in_second: #[event(version = 2)] #[upcast(1 = Ok)] Sealed<String>);
+of_personal!(personal_written_as_first: #[event(version = 2)] #[upcast(1 = Ok)] #[write(1 = Ok)] Sealed<String>);
+of_personal!(personal_opened_by_a_view: #[event(version = 2)] #[upcast(1 = Ok)] Personal<String>);
+
 stack! { upcast:
     #[derive(Event)]
     #[event(version = 2)]
