@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 use aws_types::SdkConfig;
-use ringfence_aws::{CA_BUNDLE, Clock, Trust};
-use ringfence_core::Vault;
+use ringfence_aws::{CA_BUNDLE, Clock, MeteredVault, Trust};
 use ringfence_log::BoxError;
 use ringfence_subjects::{KeyTable, KeyVault, Kms, Wrap};
 
@@ -58,13 +57,14 @@ pub async fn vault(
     names: Option<VaultNames>,
     client: &Client,
     clock: &Clock,
-) -> Result<Option<Arc<dyn Vault>>, BoxError> {
+) -> Result<Option<Arc<dyn MeteredVault>>, BoxError> {
     match names {
         None => Ok(None),
         Some(names) => {
             let bundle = Some(names.bundle.clone()).filter(|path| !path.is_empty());
             let trust = Trust::of_amazon().or_bundle(bundle)?;
-            names.open(&ringfence_aws::sdk_config()?, &trust, client, clock).await.map(Some)
+            let vault = names.open(&ringfence_aws::sdk_config()?, &trust, client, clock).await?;
+            Ok(Some(Arc::new(vault)))
         }
     }
 }
@@ -80,12 +80,12 @@ impl VaultNames {
         trust: &Trust,
         client: &Client,
         clock: &Clock,
-    ) -> Result<Arc<dyn Vault>, BoxError> {
+    ) -> Result<KeyVault, BoxError> {
         let wrap = match self.key.strip_prefix(FILE) {
             Some(path) => Wrap::file(Path::new(path))?,
             None => Wrap::kms(Kms::of(config, trust, self.key).await?),
         };
         let table = KeyTable::new(client.clone(), self.table, clock.clone());
-        Ok(Arc::new(KeyVault::new(self.stack, table, wrap, clock.clone())))
+        Ok(KeyVault::new(self.stack, table, wrap, clock.clone()))
     }
 }

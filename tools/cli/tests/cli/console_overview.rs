@@ -98,7 +98,7 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     assert!(!banner(&well).contains("Not known"), "{well}");
     assert!(well.contains("No command in this time.</p><p class=\"note\">As of "), "{well}");
     let (_, cost) = well.split_once("to DynamoDB and ").unwrap();
-    assert_eq!(cost.split_once(" read units").unwrap().0, "7.5", "{well}");
+    assert_eq!(cost.split_once(" read units").unwrap().0, "9.5", "{well}");
 
     world.queues.send(QUEUE, "<b>a dead letter".to_owned()).unwrap();
     world.queues.send(QUEUE, failed("shop-PackParcel-1").to_string()).unwrap();
