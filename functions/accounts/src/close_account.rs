@@ -1,6 +1,6 @@
-//! CloseAccount: closes an account, which gives up its username.
+//! CloseAccount: closes an account, which gives up its username and its mail address.
 
-use crate::{AccountClosed, AccountId, Accounts, Usernames};
+use crate::{AccountClosed, AccountId, Accounts, EmailReleased, Usernames};
 use ringfence::prelude::*;
 use serde::Serialize;
 
@@ -9,6 +9,13 @@ use serde::Serialize;
 pub struct CloseAccount {
     #[tag(partition)]
     pub account_id: AccountId,
+}
+
+/// What the decision writes.
+#[derive(Clone, Debug, PartialEq, Writes)]
+pub enum Written {
+    Closed(AccountClosed),
+    Released(EmailReleased),
 }
 
 /// Why an account is not closed.
@@ -24,28 +31,36 @@ impl Slice for CloseAccount {
     const NAME: &'static str = "close-account";
     type Context = Accounts;
     type State = Usernames;
-    type Writes = AccountClosed;
+    type Writes = Written;
     type Rejection = Rejection;
 
-    fn decide(
-        &self,
-        state: &Usernames,
-        _: &CommandContext,
-    ) -> Result<Vec<AccountClosed>, Rejection> {
+    fn decide(&self, state: &Usernames, _: &CommandContext) -> Result<Vec<Written>, Rejection> {
         let Self { account_id } = self.clone();
         match state.username(&account_id).cloned() {
-            Some(username) => Ok(vec![AccountClosed { account_id, username }]),
+            Some(username) => {
+                // A tag can't be made of a forgotten address.
+                let email = state.email(&account_id).cloned();
+                let id = account_id.clone();
+                let released = email.map(|email| EmailReleased { account_id: id, email });
+                let closed = Written::Closed(AccountClosed { account_id, username });
+                Ok([closed].into_iter().chain(released.map(Written::Released)).collect())
+            }
             None if state.was_opened(&account_id) => Ok(vec![]),
             None => Err(Rejection::AccountNotFound { account_id }),
         }
     }
 
     fn cases() -> Vec<Case<Self>> {
-        use crate::{AccountRegistered, UsernameChanged};
+        use crate::{AccountRegistered, EmailClaimed, UsernameChanged};
+        use ringfence::MailAddress;
 
         let registered =
             |account, name| AccountRegistered { account_id: id(account), username: id(name) };
-        let closed = |name| AccountClosed { account_id: id("a1"), username: id(name) };
+        let closing = |name| AccountClosed { account_id: id("a1"), username: id(name) };
+        let closed = |name| Written::Closed(closing(name));
+        let email = || id::<MailAddress>("ada@example.com").into();
+        let claimed = EmailClaimed { account_id: id("a1"), email: email() };
+        let released = Written::Released(EmailReleased { account_id: id("a1"), email: email() });
         let changed = || UsernameChanged {
             account_id: id("a1"),
             old_username: id("u1"),
@@ -60,9 +75,10 @@ impl Slice for CloseAccount {
             u1().when(close()).then([closed("u1")]),
             // It gives up the username that it has by then.
             u1().and(events![changed()]).when(close()).then([closed("u2")]),
-            u1().and(events![closed("u1")]).when(close()).then_nothing(),
+            u1().and(events![claimed]).when(close()).then([closed("u1"), released]),
+            u1().and(events![closing("u1")]).when(close()).then_nothing(),
             // Also when someone else has the username by then.
-            u1().and(events![closed("u1"), registered("a2", "u1")]).when(close()).then_nothing(),
+            u1().and(events![closing("u1"), registered("a2", "u1")]).when(close()).then_nothing(),
         ]
     }
 }

@@ -1,6 +1,6 @@
 //! The events and the value types.
 
-use ringfence::{Event, id_type};
+use ringfence::{Event, MailAddress, Personal, id_type};
 
 id_type!(AccountId, "names an account");
 id_type!(Username, "names a person to others");
@@ -35,4 +35,24 @@ pub struct UsernameChanged {
     pub old_username: Username,
     #[tag(key = "username", cross_partition, strong)]
     pub new_username: Username,
+}
+
+/// An account has a mail address, which no other open account has. Decisions find it by a tag that hides it.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct EmailClaimed {
+    #[tag(partition)]
+    #[subject]
+    pub account_id: AccountId,
+    #[tag(key = "email", cross_partition, strong, blind)]
+    pub email: Personal<MailAddress>,
+}
+
+/// Another account may take the address.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct EmailReleased {
+    #[tag(partition)]
+    #[subject]
+    pub account_id: AccountId,
+    #[tag(key = "email", cross_partition, strong, blind)]
+    pub email: Personal<MailAddress>,
 }

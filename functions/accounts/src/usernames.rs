@@ -1,8 +1,8 @@
-//! The state of all decisions about accounts: the present and the former holders of usernames.
+//! The state of all decisions about accounts: who has, or had, a username or a mail address.
 
 use std::collections::BTreeMap;
 
-use ringfence::{Reads, State};
+use ringfence::{MailAddress, Personal, Reads, State};
 
 use crate::{AccountId, RETENTION_MS, Username};
 
@@ -28,6 +28,13 @@ pub enum AccountEvent {
         #[time]
         at_ms: u64,
     },
+    EmailClaimed {
+        account_id: AccountId,
+        email: Personal<MailAddress>,
+    },
+    EmailReleased {
+        account_id: AccountId,
+    },
 }
 
 /// The accounts and usernames that were read.
@@ -36,6 +43,8 @@ pub struct Usernames {
     /// The username of each account, `None` once the account is closed.
     usernames: BTreeMap<AccountId, Option<Username>>,
     claims: BTreeMap<Username, Claim>,
+    /// The addresses that accounts have.
+    emails: BTreeMap<AccountId, Personal<MailAddress>>,
 }
 
 /// Why nobody else can take a username.
@@ -63,6 +72,12 @@ impl State for Usernames {
                 self.claims.insert(new_username.clone(), Claim::Held);
                 self.usernames.insert(account_id, Some(new_username));
             }
+            AccountEvent::EmailClaimed { account_id, email } => {
+                self.emails.insert(account_id, email);
+            }
+            AccountEvent::EmailReleased { account_id } => {
+                self.emails.remove(&account_id);
+            }
         }
         self
     }
@@ -77,6 +92,17 @@ impl Usernames {
     /// The username of an account that is open.
     pub fn username(&self, account: &AccountId) -> Option<&Username> {
         self.usernames.get(account)?.as_ref()
+    }
+
+    /// The mail address of an account; `None` also if its person is forgotten.
+    pub fn email(&self, account: &AccountId) -> Option<&Personal<MailAddress>> {
+        self.emails.get(account).filter(|email| !email.is_forgotten())
+    }
+
+    /// Whether another account has the mail address of the command. The tag of the address found it, so nobody compares
+    /// addresses. Forgetting is no conflict, but it can only make an address free.
+    pub fn email_is_taken(&self, account: &AccountId) -> bool {
+        self.emails.keys().any(|holder| holder != account && self.email(holder).is_some())
     }
 
     /// Whether an account has the username, or gave it up within the time of retention.

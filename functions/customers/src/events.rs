@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringfence::prelude::*;
-use ringfence::{Text, id_type};
+use ringfence::{FieldError, Fields, Personal, Text, id_type};
 use serde::Serialize;
 
 use crate::Email;
@@ -17,26 +17,40 @@ pub type CustomerName = Text<200>;
 pub const WELCOME_POINTS: u64 = 100;
 
 #[derive(Clone, Debug, PartialEq, Event)]
+#[event(version = 2)]
+#[upcast(1 = in_clear)]
 pub struct CustomerRegistered {
     #[tag(partition)]
+    #[subject]
     pub customer_id: CustomerId,
-    pub name: String,
-    pub email: Email,
+    pub name: Personal<String>,
+    pub email: Personal<Email>,
     pub points: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Event)]
+#[event(version = 2)]
+#[upcast(1 = in_clear)]
 pub struct CustomerRenamed {
     #[tag(partition)]
+    #[subject]
     pub customer_id: CustomerId,
-    pub name: String,
+    pub name: Personal<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Event)]
+#[event(version = 2)]
+#[upcast(1 = in_clear)]
 pub struct EmailChanged {
     #[tag(partition)]
+    #[subject]
     pub customer_id: CustomerId,
-    pub email: Email,
+    pub email: Personal<Email>,
+}
+
+/// Version 1 has names and addresses in clear, and they are read as personal ones.
+fn in_clear(data: Fields) -> Result<Fields, FieldError> {
+    Ok(data)
 }
 
 /// Points went to another customer, whose [`PointsReceived`] is in the same append.
@@ -62,12 +76,10 @@ pub struct CustomerDeactivated {
     pub customer_id: CustomerId,
 }
 
-/// What the decisions read.
+/// What the decisions read. No decision needs a name or an address, so none of them opens personal data.
 #[derive(Reads)]
 pub enum CustomerEvent {
-    CustomerRegistered { customer_id: CustomerId, name: String, email: Email, points: u64 },
-    CustomerRenamed { customer_id: CustomerId, name: String },
-    EmailChanged { customer_id: CustomerId, email: Email },
+    CustomerRegistered { customer_id: CustomerId, points: u64 },
     PointsSent { customer_id: CustomerId, points: u64 },
     PointsReceived { customer_id: CustomerId, points: u64 },
     CustomerDeactivated { customer_id: CustomerId },
@@ -76,8 +88,6 @@ pub enum CustomerEvent {
 /// A customer as it is now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Customer {
-    pub name: String,
-    pub email: Email,
     pub points: u64,
     /// False once the customer is deactivated.
     pub active: bool,
@@ -92,14 +102,8 @@ impl State for Named {
 
     fn evolve(mut self, event: CustomerEvent) -> Self {
         match event {
-            CustomerEvent::CustomerRegistered { customer_id, name, email, points } => {
-                self.0.insert(customer_id, Customer { name, email, points, active: true });
-            }
-            CustomerEvent::CustomerRenamed { customer_id, name } => {
-                self.change(&customer_id, |customer| customer.name = name);
-            }
-            CustomerEvent::EmailChanged { customer_id, email } => {
-                self.change(&customer_id, |customer| customer.email = email);
+            CustomerEvent::CustomerRegistered { customer_id, points } => {
+                self.0.insert(customer_id, Customer { points, active: true });
             }
             CustomerEvent::PointsSent { customer_id, points } => {
                 self.change(&customer_id, |it| it.points = it.points.saturating_sub(points));

@@ -2,15 +2,15 @@
 
 use ringfence::kit::id;
 
-use crate::{CustomerDeactivated, CustomerRegistered, NotActive, WELCOME_POINTS};
+use crate::{CustomerDeactivated, CustomerRegistered, Email, NotActive, WELCOME_POINTS};
 
 /// The customer is registered as Ada with the address `ada@example.com`.
 #[must_use]
 pub fn registered(customer: &str) -> CustomerRegistered {
     CustomerRegistered {
         customer_id: id(customer),
-        name: "Ada".to_owned(),
-        email: id("ada@example.com"),
+        name: "Ada".to_owned().into(),
+        email: id::<Email>("ada@example.com").into(),
         points: WELCOME_POINTS,
     }
 }

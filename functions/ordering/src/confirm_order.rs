@@ -3,7 +3,7 @@
 //! The events have no address, because addresses change and orders do not. The mail goes to the address that the
 //! customer has when it is sent. The row of the order names the customer, and the row of the customer has the address.
 //! Both are read once their views show the event, so a customer who registers and orders at once gets the mail too. A
-//! customer without a row, or one that is deactivated, gets none.
+//! customer without a row, or one that is deactivated or forgotten, gets none.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -12,15 +12,16 @@ use std::time::Duration;
 
 use crate::views::orders::{Order, Orders};
 use crate::{OrderId, Ordering, ProductId};
-use customers::views::customers::{Customer, Customers};
-use ringfence::aws::client_from_env;
+use customers::Email;
+use customers::views::customers::Customers;
+use ringfence::aws::{Clock, client_from_env};
 use ringfence::effect::{Mail, MailConfig, Mailer};
 use ringfence::feed::Index;
-use ringfence::function::Variables;
+use ringfence::function::{Variables, VaultNames, vault};
 use ringfence::reactor::{Delivery, Failed, InDoubt, Reactor, Starts, kit::ReactorCase};
 use ringfence::view::{Content, Definition, View, ViewRead, ViewReader, Wait};
-use ringfence::{MailAddressError, prelude::*};
-use serde_json::Value;
+use ringfence::{MailAddressError, Personal, prelude::*};
+use serde::{Deserialize, de::DeserializeOwned};
 
 /// How long a mail waits for the views. They are usually a second behind; otherwise the mail is tried again later.
 const VIEWS_TIME: Duration = Duration::from_millis(1_500);
@@ -57,6 +58,14 @@ pub struct Config {
     mail: MailConfig,
     index_table: String,
     view_table: String,
+    vault: Option<VaultNames>,
+}
+
+/// The part of a customer's row that it needs.
+#[derive(Deserialize)]
+struct Recipient {
+    email: Personal<Email>,
+    active: bool,
 }
 
 impl Reactor for ConfirmOrder {
@@ -75,15 +84,18 @@ impl Reactor for ConfirmOrder {
             mail: Mailer::config(variables),
             index_table: variables.required("INDEX_TABLE"),
             view_table: variables.required("VIEW_TABLE"),
+            vault: variables.vault(true),
         }
     }
 
     async fn open(config: Config) -> Result<Self, Box<dyn Error + Send + Sync>> {
-        let Config { mail, index_table, view_table } = config;
+        let Config { mail, index_table, view_table, vault: names } = config;
         let client = client_from_env()?;
+        let vault = vault(names, &client, &Clock::system()).await?;
         let index = Index::new(client.clone(), index_table, []);
         let views = [Definition::of::<Orders>(), Definition::of::<Customers>()];
-        let views = ViewReader::new(client, index, view_table, &views);
+        let views = ViewReader::new(client, index, view_table, &views)
+            .with_vault(vault.map(|vault| vault as _));
         Ok(Self { mailer: Mailer::open(mail).await?, views })
     }
 
@@ -108,10 +120,11 @@ impl Reactor for ConfirmOrder {
     }
 
     async fn run(&self, mail: &OrderMail, delivery: &Delivery<'_>) -> Result<(), Failed> {
-        let order = self.row::<Orders>(&mail.order_id.to_string(), delivery).await?;
+        let order = self.row(Orders::NAME, &mail.order_id.to_string(), delivery).await?;
         let Some(Order { customer_id: Some(customer_id), .. }) = order else { return Ok(()) };
-        let customer = self.row::<Customers>(&customer_id.to_string(), delivery).await?;
-        let Some(Customer { email, active: true, .. }) = customer else { return Ok(()) };
+        let customer = self.row(Customers::NAME, &customer_id.to_string(), delivery).await?;
+        let Some(Recipient { email, active: true }) = customer else { return Ok(()) };
+        let Some(email) = email.into_known() else { return Ok(()) };
         // An older event has whatever the customer typed.
         let to = email.to_string().parse();
         let to = to.map_err(|e: MailAddressError| Failed::Undeliverable(e.to_string()))?;
@@ -145,28 +158,30 @@ impl Reactor for ConfirmOrder {
 }
 
 impl ConfirmOrder {
-    /// The row of a view as soon as the view shows the event.
-    async fn row<V: View>(
+    /// The row of a view as soon as the view shows the event, with its personal data open.
+    async fn row<T: DeserializeOwned>(
         &self,
+        view: &'static str,
         id: &str,
         delivery: &Delivery<'_>,
-    ) -> Result<Option<V::Row>, Failed> {
+    ) -> Result<Option<T>, Failed> {
         let event = delivery.event();
         let wait = Wait { partition: event.partition.clone(), slot: event.slot, most: VIEWS_TIME };
-        let read = self.views.row(V::NAME, id, Some(&wait)).await;
+        let read = self.views.row(view, id, Some(&wait)).await;
         match read.map_err(|error| Failed::for_now(&error))? {
             ViewRead::Found(None) => Ok(None),
             ViewRead::Found(Some(row)) => match row.content {
-                Content::Row(row) => decoded(row).map(Some),
-                Content::Parked(_) => {
-                    Err(Failed::ForNow(format!("a row of {} is parked", V::NAME)))
+                Content::Row(mut row) => {
+                    if let Some(vault) = self.views.vault() {
+                        let opened = vault.open(vec![&mut row]).await;
+                        opened.map_err(|error| Failed::for_now(&error))?;
+                    }
+                    let row = serde_json::from_value(row);
+                    row.map(Some).map_err(|error| Failed::for_now(&error))
                 }
+                Content::Parked(_) => Err(Failed::ForNow(format!("a row of {view} is parked"))),
             },
-            _ => Err(Failed::ForNow(format!("{} does not show the event yet", V::NAME))),
+            _ => Err(Failed::ForNow(format!("{view} does not show the event yet"))),
         }
     }
-}
-
-fn decoded<T: serde::de::DeserializeOwned>(row: Value) -> Result<T, Failed> {
-    serde_json::from_value(row).map_err(|error| Failed::for_now(&error))
 }

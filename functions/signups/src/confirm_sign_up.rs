@@ -4,7 +4,7 @@
 //! count.
 
 use crate::{EmailId, OTP_VALID_MS, Otp, SignUpConfirmed, Signups};
-use ringfence::prelude::*;
+use ringfence::{Personal, prelude::*};
 use serde::Serialize;
 
 /// Confirms a sign-up.
@@ -20,7 +20,7 @@ pub struct ConfirmSignUp {
 #[derive(Reads)]
 pub enum Consumed {
     SignUpInitiated {
-        name: String,
+        name: Personal<String>,
         /// When, in milliseconds since 1970.
         #[time]
         at_ms: u64,
@@ -32,7 +32,7 @@ pub enum Consumed {
 /// The sign-up of this address and password.
 #[derive(Default)]
 pub struct SignUp {
-    pending: Option<(String, u64)>,
+    pending: Option<(Personal<String>, u64)>,
     used: bool,
 }
 
@@ -93,12 +93,12 @@ impl Slice for ConfirmSignUp {
         let initiated = |email, otp| SignUpInitiated {
             email_id: id(email),
             otp: id(otp),
-            name: "John Doe".to_owned(),
+            name: "John Doe".to_owned().into(),
         };
         let confirmed = |email, otp| SignUpConfirmed {
             email_id: id(email),
             otp: id(otp),
-            name: "John Doe".to_owned(),
+            name: "John Doe".to_owned().into(),
         };
         let confirm = |email, otp| ConfirmSignUp { email_id: id(email), otp: id(otp) };
         let john = |otp| given(events![initiated("john", otp)]);

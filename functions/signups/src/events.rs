@@ -1,6 +1,6 @@
 //! The events and the value types.
 
-use ringfence::{Event, Text, id_type};
+use ringfence::{Event, FieldError, Fields, Personal, Text, id_type};
 
 id_type!(
     EmailId,
@@ -16,22 +16,33 @@ pub const OTP_VALID_MS: u64 = 60 * 60 * 1_000;
 
 /// Someone wants to sign up; a message with the one-time password is on its way.
 #[derive(Clone, Debug, PartialEq, Event)]
+#[event(version = 2)]
+#[upcast(1 = in_clear)]
 pub struct SignUpInitiated {
     #[tag(partition)]
+    #[subject]
     pub email_id: EmailId,
     #[tag(partition, key = "otp")]
     pub otp: Otp,
-    pub name: String,
+    pub name: Personal<String>,
 }
 
 /// A person has shown that an address is theirs.
 #[derive(Clone, Debug, PartialEq, Event)]
+#[event(version = 2)]
+#[upcast(1 = in_clear)]
 pub struct SignUpConfirmed {
     #[tag(partition)]
+    #[subject]
     pub email_id: EmailId,
     #[tag(partition, key = "otp")]
     pub otp: Otp,
-    pub name: String,
+    pub name: Personal<String>,
+}
+
+/// Version 1 has the name in clear, and it is read as a personal one.
+fn in_clear(data: Fields) -> Result<Fields, FieldError> {
+    Ok(data)
 }
 
 /// A one-time password was not used in time.

@@ -69,7 +69,7 @@ impl Slice for LapseSignUp {
     fn cases() -> Vec<Case<Self>> {
         use crate::{SignUpConfirmed, SignUpInitiated};
 
-        let name = || "John Doe".to_owned();
+        let name = || "John Doe".to_owned().into();
         let initiated = SignUpInitiated { email_id: id("john"), otp: id("1"), name: name() };
         let confirmed = SignUpConfirmed { email_id: id("john"), otp: id("1"), name: name() };
         let lapse = || LapseSignUp { email_id: id("john"), otp: id("1") };
@@ -115,7 +115,7 @@ impl Due for LapseSignUp {
     fn due_cases() -> Vec<DueCase<Self>> {
         use crate::{SignUpConfirmed, SignUpInitiated};
 
-        let name = || "John Doe".to_owned();
+        let name = || "John Doe".to_owned().into();
         let initiated = |otp| SignUpInitiated { email_id: id("john"), otp: id(otp), name: name() };
         let confirmed = |otp| SignUpConfirmed { email_id: id("john"), otp: id(otp), name: name() };
         let lapse = |otp| LapseSignUp { email_id: id("john"), otp: id(otp) };

@@ -12,6 +12,7 @@ ringfence::stack! {
     context invoices::Invoices;
     context ordering::Ordering;
     context payments::Payments;
+    context ringfence_services::personal_data::PersonalData;
     context pricing::Pricing;
     context signups::Signups;
 }

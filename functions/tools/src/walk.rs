@@ -5,10 +5,17 @@ use anyhow::{Context, Result, ensure};
 use futures::future::LocalBoxFuture;
 use ringfence_local::stack::RunningStack;
 use ringfence_local::walker::{
-    HttpAnswer, INDEX_PAUSE, Walker, expect_accepted, expect_rejected, is_accepted, title,
+    EVENTS_WAIT_MAX, HttpAnswer, INDEX_PAUSE, Walker, expect_accepted, expect_rejected,
+    is_accepted, title,
 };
 use serde_json::{Value, json};
-use tokio::{select, time::sleep};
+use tokio::{
+    select,
+    time::{Instant, sleep},
+};
+
+/// The time after which no function of the stack has a forgotten key in memory, in milliseconds.
+const FORGOTTEN_MS: u64 = 5 * 60_000;
 
 /// Walks the shop on a stack that nobody else uses.
 ///
@@ -32,7 +39,9 @@ pub fn walk(stack: &RunningStack) -> LocalBoxFuture<'_, Result<()>> {
         check_out(walker).await?;
         pay_in_time(walker).await?;
         pay_too_late(walker).await?;
-        walker.expect_quiet().await
+        forget_customer(walker).await?;
+        walker.expect_quiet().await?;
+        walker.expect_no_mail("Subject: Your order cart-1 is cancelled")
     })
 }
 
@@ -181,6 +190,8 @@ async fn register_customer(walker: &mut Walker<'_>) -> Result<()> {
     let answer = walker.post("/customers/register-customer", &command).await?;
     expect_accepted(&answer, "CustomerRegistered")?;
     walker.expect_events(&[("CustomerRegistered", 1)]).await?;
+    let registered = &answer.1["events"][0];
+    walker.expect_row("/customers/ada", registered, "/row/name", &json!("Ada")).await?;
     walker.expect_indexed("CustomerRegistered", "customers#ada/1").await
 }
 
@@ -260,6 +271,60 @@ async fn pay_too_late(walker: &mut Walker<'_>) -> Result<()> {
     let answer = walker.post("/payments/record-payment", &json!({ "orderId": "ord-9" })).await?;
     expect_accepted(&answer, "PaymentReceived")?;
     walker.expect_events(&[("PaymentReceived", 1), ("PaymentRefunded", 1)]).await
+}
+
+async fn forget_customer(walker: &mut Walker<'_>) -> Result<()> {
+    title(
+        "Ada asks to be forgotten. Her key is destroyed, and five minutes later nobody can read her name or address",
+    );
+    let command = json!({ "subjectId": "ada", "why": "she asked for it" });
+    let answer = walker.invoke("forget-subject", &command).await?;
+    ensure!(answer["accepted"] == true, "forget-subject was not accepted");
+    walker.expect_events(&[("SubjectForgotten", 1)]).await?;
+    let stack = walker.stack();
+    let deadline = Instant::now() + EVENTS_WAIT_MAX;
+    let has_key = |item: &Value| item["p"]["S"] == "subject#ada" && item["keys"].is_object();
+    while stack.items("KeyTable")?.iter().any(has_key) {
+        ensure!(Instant::now() < deadline, "ada's key is not destroyed");
+        sleep(INDEX_PAUSE).await;
+    }
+    stack.pass_time(FORGOTTEN_MS).await?;
+    let registered = json!({ "partition": "customers#ada", "slot": 1 });
+    for field in ["/row/name", "/row/email"] {
+        walker.expect_row("/customers/ada", &registered, field, &Value::Null).await?;
+    }
+    for table in stack.tables() {
+        let items = serde_json::to_string(&stack.items(&table.id)?)?;
+        ensure!(!items.contains("ada@example.com"), "{} has her address", table.id);
+        println!("  {}: her address is nowhere in clear", table.id);
+    }
+    title("Nobody can rename her, and the cancellation of her order sends no mail");
+    let command = json!({ "customerId": "ada", "name": "Ada" });
+    let answer = walker.post("/customers/rename-customer", &command).await?;
+    expect_rejected(&answer, "SubjectForgotten")?;
+    let before = mailed(stack, "cart-1")?;
+    let answer = walker.post("/ordering/cancel-order", &json!({ "orderId": "cart-1" })).await?;
+    expect_accepted(&answer, "OrderCancelled")?;
+    walker.expect_events(&[("OrderCancelled", 1), ("ProductDemandRevoked", 2)]).await?;
+    let deadline = Instant::now() + EVENTS_WAIT_MAX;
+    while mailed(stack, "cart-1")? == before {
+        ensure!(
+            Instant::now() < deadline,
+            "confirm-order does not go on after a forgotten customer"
+        );
+        sleep(INDEX_PAUSE).await;
+    }
+    Ok(())
+}
+
+/// The last event of an order that confirm-order is done with.
+fn mailed(stack: &RunningStack, order: &str) -> Result<Value> {
+    let id = format!("LANE#orderId:{order}");
+    let items = stack.items("ViewTable")?;
+    let lane = items
+        .iter()
+        .find(|item| item["view"]["S"] == "$Reactor-confirm-order" && item["id"]["S"] == id);
+    Ok(lane.context("confirm-order has not handled the order")?["done"].clone())
 }
 
 /// Fires the deadlines until it is dropped. The stack does so once a minute, and the new row may not be there yet.

@@ -32,7 +32,7 @@ pub use error::{Failure, Reason};
 pub use intent::{Action, Intent};
 pub use item::Item;
 pub use layout::{IndexLayout, Key, TableLayout, number_key, text_key};
-pub use meter::{Meter, Units, Usage};
+pub use meter::{Meter, MeteredVault, Units, Usage};
 #[cfg(any(test, feature = "test-util"))]
 pub use random::Random;
 pub use retry::{ATTEMPTS_MAX, Attempts, GaveUp, Judged, Retry, Sends};

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_sdk_dynamodb::types::{Capacity, ConsumedCapacity};
+use ringfence_core::Vault;
 
 /// Whether a request reads or writes. A replayed transaction is a write that consumes read units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -116,6 +117,12 @@ fn units(kind: Kind, capacity: &Capacity) -> Units {
     }
 }
 
+/// A vault that can count its requests as the requests of a command.
+pub trait MeteredVault: Vault {
+    /// The same vault, whose requests count on this meter.
+    fn on(&self, meter: &Meter) -> Arc<dyn Vault>;
+}
+
 /// A running count. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Meter(Arc<Mutex<Usage>>);
@@ -145,6 +152,12 @@ impl Meter {
             usage.tables.read += consumed.read;
             usage.tables.write += consumed.write;
         });
+    }
+
+    /// Adds a write of so many units, which a dry run does not send.
+    pub fn planned(&self, write_units: f64) {
+        self.sent(Kind::Write);
+        self.refused(Kind::Write, write_units);
     }
 
     /// The consumption so far.

@@ -111,6 +111,12 @@ impl Table {
         Self { sender, meter: Meter::default(), tokens: Tokens::default() }
     }
 
+    /// The same table, whose requests count on another meter.
+    #[must_use]
+    pub fn on(&self, meter: &Meter) -> Self {
+        Self { meter: meter.clone(), ..self.clone() }
+    }
+
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {

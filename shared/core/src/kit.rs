@@ -32,7 +32,7 @@ pub use given::{BEGIN_MS, CaseName, Given, When, case, given};
 pub use in_memory::{catalog, check_in_memory};
 pub use run::check_each;
 pub use same::{assert_same, fail};
-pub use vault::MemoryVault;
+pub use vault::{CANARY, MemoryVault};
 
 /// Events of several types as one list: `events![ProductAdded { … }, OrderPlaced { … }]`.
 #[macro_export]

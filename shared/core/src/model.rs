@@ -5,6 +5,7 @@ pub(crate) mod command;
 pub(crate) mod current;
 pub(crate) mod downcast;
 pub(crate) mod event;
+mod invalid;
 pub(crate) mod kind;
 pub(crate) mod lane;
 pub(crate) mod mail;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 use aws_types::SdkConfig;
-use ringfence_aws::{CA_BUNDLE, Clock, Trust};
-use ringfence_core::Vault;
+use ringfence_aws::{CA_BUNDLE, Clock, MeteredVault, Trust};
 use ringfence_log::BoxError;
 use ringfence_subjects::{KeyTable, KeyVault, Kms, Wrap};
 
-use crate::Variables;
+use crate::{VariableNames, Variables};
 
+/// The variable with the key of a vault.
+const KEY: &str = "PERSONAL_KEY";
 /// Before the path of a key's file, for a stack on one machine.
 const FILE: &str = "file:";
 
@@ -34,9 +35,17 @@ impl Variables {
         is_needed.then(|| VaultNames {
             stack: self.required("STACK_NAME"),
             table: self.required("KEY_TABLE"),
-            key: self.required("PERSONAL_KEY"),
+            key: self.required(KEY),
             bundle: self.optional(CA_BUNDLE, String::new()),
         })
+    }
+}
+
+impl VariableNames {
+    /// Whether the function needs a vault.
+    #[must_use]
+    pub fn have_vault(&self) -> bool {
+        self.required.contains(KEY)
     }
 }
 
@@ -48,7 +57,7 @@ pub async fn vault(
     names: Option<VaultNames>,
     client: &Client,
     clock: &Clock,
-) -> Result<Option<Arc<dyn Vault>>, BoxError> {
+) -> Result<Option<Arc<dyn MeteredVault>>, BoxError> {
     match names {
         None => Ok(None),
         Some(names) => {

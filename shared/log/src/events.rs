@@ -58,7 +58,7 @@ impl<S: Slice, L: LogOfEvents> Log<S> for L {
         let meter = log.meter().clone();
         let log: Box<dyn EventLog> = match table.vault {
             None => Box::new(log),
-            Some(vault) => Box::new(Vaulted::new::<ReadsOf<S>>(log, vault)),
+            Some(vault) => Box::new(Vaulted::new::<ReadsOf<S>>(log, vault.on(&meter))),
         };
         Ok((OnEvents::new(log, catalog, kept), meter))
     }
@@ -87,7 +87,8 @@ impl<S: Slice, L: LogOfEvents> Log<S> for L {
     ) -> Result<DryRun, BoxError> {
         let catalog = catalog::<S>()?;
         let log = <L as LogOfEvents>::open(table, catalog.clone());
-        Ok(dry_run_of(&log, table.vault.clone(), &catalog, command, envelope).await)
+        let vault = table.vault.as_ref().map(|vault| vault.on(log.meter()).dry());
+        Ok(dry_run_of(&log, vault, &catalog, command, envelope).await)
     }
 
     async fn verify(table: &InTable) -> Result<Vec<String>, BoxError> {
@@ -120,7 +121,7 @@ async fn dry_run_of<S: Slice, L: DryRunOn>(
     let none = Decisions::new(0);
     let vaulted: Box<dyn EventLog> = match vault {
         None => Box::new(&dry_run),
-        Some(vault) => Box::new(Vaulted::new::<ReadsOf<S>>(&dry_run, vault.dry())),
+        Some(vault) => Box::new(Vaulted::new::<ReadsOf<S>>(&dry_run, vault)),
     };
     let handled = handle(&vaulted, catalog, &none, command, envelope).await;
     drop(vaulted);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
-use ringfence_aws::{Clock, Meter};
-use ringfence_core::{Catalog, Context, LogKind, LogOf, OnLog, Slice, Vault};
+use ringfence_aws::{Clock, Meter, MeteredVault};
+use ringfence_core::{Catalog, Context, LogKind, LogOf, OnLog, Slice};
 
 use crate::{BoxError, InTable, Log, OpenSource, Source, Sourced, Sources};
 
@@ -19,7 +19,7 @@ pub struct StackLogs {
     /// The names of their tables.
     pub tables: BTreeMap<LogKind, String>,
     /// Seals and opens personal data. A stack without them needs none.
-    pub vault: Option<Arc<dyn Vault>>,
+    pub vault: Option<Arc<dyn MeteredVault>>,
 }
 
 impl StackLogs {

@@ -4,8 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
-use ringfence_aws::Clock;
-use ringfence_core::Vault;
+use ringfence_aws::{Clock, MeteredVault};
 
 /// The reason why a slice can't be on a log, or a table can't be checked.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -22,7 +21,7 @@ pub struct InTable {
     /// The limits of a Tip in the document log, in place of the document's own limits.
     pub tips: Option<TipLimits>,
     /// Seals and opens the personal data of the log's events. A context without personal data needs none.
-    pub vault: Option<Arc<dyn Vault>>,
+    pub vault: Option<Arc<dyn MeteredVault>>,
 }
 
 impl InTable {

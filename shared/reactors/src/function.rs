@@ -61,7 +61,8 @@ impl<R: Reactor> Service for ReactorFunction<R> {
         let (client, clock) = (ringfence_aws::client_from_env()?, Clock::system());
         ringfence_aws::open(&client, &clock).await;
         let vault = vault_of(vault, &client, &clock).await?;
-        let handler = Outside::new(R::open(config).await?)?.with_vault(vault);
+        let handler =
+            Outside::new(R::open(config).await?)?.with_vault(vault.map(|vault| vault as _));
         let table = ReactorTable::new(client.clone(), table, clock.clone());
         let logs = StackLogs { client: client.clone(), clock, tables: logs, vault: None };
         // It reads no event of another log.

@@ -1,6 +1,9 @@
 //! The context of a stack with personal data: the event that a person is forgotten, and the function that then destroys
 //! the person's keys.
 //!
+//! - forget-subject: writes down that a person is forgotten.
+//! - destroy-keys: puts a fence in the place of a forgotten person's key.
+//!
 //! The event is in the log, and the fence in the table of keys. If that table is restored from a copy of the time
 //! before, the two contradict each other, and `ringfence subjects verify` sees it.
 

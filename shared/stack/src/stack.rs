@@ -75,7 +75,7 @@ pub struct ReactorInfo {
     pub reads: &'static [&'static str],
     /// The views whose rows it reads.
     pub views: &'static [&'static str],
-    /// Whether it reads personal data.
+    /// Whether it reads personal data, in events or in rows.
     pub is_personal: bool,
     /// The variables that its function reads. They are found when they are needed.
     pub variables: fn() -> VariableNames,
@@ -299,7 +299,7 @@ impl Visitor for Found {
             let effects = R::plan(&R::Reads::decode(event)?);
             Ok(effects.iter().map(|effect| format!("{effect:?}")).collect())
         };
-        let (views, is_personal) = (R::VIEWS, !R::Reads::PERSONAL.is_empty());
+        let (views, is_personal) = (R::VIEWS, variables().have_vault());
         let reactor = ReactorInfo { name, lane, reads, views, is_personal, variables, plan };
         self.last().reactors.push(reactor);
     }

@@ -7,15 +7,16 @@ use aws_sdk_dynamodb::types::{AttributeValue, Put, ReturnValuesOnConditionCheckF
 use ringfence_aws::Item;
 
 use crate::record::{Fence, Record, WrappedKey};
+use crate::rotation::{StackKey, StackRecord};
 
-/// The key attribute: `subject#<id>`, `branch#<number>` or `blind#<number>`.
+/// The key attribute: `subject#<id>`, `branch` or `blind`.
 pub(crate) const P: &str = "p";
 const SUBJECT: &str = "subject#";
 /// The number of the newest key of a subject.
 const K: &str = "k";
-/// The key of a subject under its number, wrapped by a branch key.
+/// The key of a subject under its number, wrapped by a branch key. The keys of the stack under their numbers, wrapped by
+/// KMS or a file, each with its time.
 const KEYS: &str = "keys";
-/// A key of the stack, wrapped by KMS or a file.
 const KEY: &str = "key";
 const MADE_AT: &str = "madeAt";
 const FORGOTTEN_AT: &str = "forgottenAt";
@@ -108,20 +109,29 @@ fn fence_of(item: &Item) -> Result<Fence, &'static str> {
     })
 }
 
-/// The item of a key of the stack.
-pub(crate) fn stack_item(p: &str, wrapped: &[u8], made_at_ms: u64) -> Item {
+/// The item of the keys of the stack for a purpose.
+pub(crate) fn stack_item(p: &str, StackRecord(keys): &StackRecord) -> Item {
+    let key_item = |StackKey { wrapped, made_at_ms }: &StackKey| {
+        let made_at = (MADE_AT.to_owned(), number(made_at_ms));
+        AttributeValue::M(HashMap::from([(KEY.to_owned(), blob(wrapped)), made_at]))
+    };
+    let keys = keys.iter().map(|(number, key)| (number.to_string(), key_item(key)));
     let mut item = key(p);
-    item.insert(KEY.to_owned(), blob(wrapped));
-    item.insert(MADE_AT.to_owned(), number(made_at_ms));
+    item.insert(KEYS.to_owned(), AttributeValue::M(keys.collect()));
     item
 }
 
-/// The wrapped key of the stack in an item.
-pub(crate) fn stack_key_of(item: &Item) -> Result<Vec<u8>, WrongItem> {
-    match item.get(KEY).and_then(|key| key.as_b().ok()) {
-        Some(wrapped) => Ok(wrapped.as_ref().to_vec()),
-        None => Err(WrongItem { p: name_of(item), attribute: KEY }),
-    }
+/// The keys of the stack in an item.
+pub(crate) fn stack_record_of(item: &Item) -> Result<StackRecord, WrongItem> {
+    let key_of = |(number, key): (&String, &AttributeValue)| {
+        let key = key.as_m().ok()?;
+        let wrapped = key.get(KEY)?.as_b().ok()?.as_ref().to_vec();
+        let made_at_ms = parsed(key, MADE_AT).ok()?;
+        Some((number.parse().ok()?, StackKey { wrapped, made_at_ms }))
+    };
+    let keys = item.get(KEYS).and_then(|keys| keys.as_m().ok());
+    let keys = keys.and_then(|keys| keys.iter().map(key_of).collect()).map(StackRecord);
+    keys.ok_or_else(|| WrongItem { p: name_of(item), attribute: KEYS })
 }
 
 fn name_of(item: &Item) -> String {

@@ -15,6 +15,7 @@ mod crypto;
 mod item;
 mod layout;
 mod record;
+mod rotation;
 mod stack_keys;
 mod table;
 mod vault;
@@ -22,6 +23,7 @@ mod wrap;
 
 pub use layout::table_layout;
 pub use record::Fence;
+pub use rotation::{Purpose, Rotation};
 pub use table::{ForgetError, KeyTable, Standing, WHY_BYTES_MAX};
 pub use vault::KeyVault;
 pub use wrap::Wrap;

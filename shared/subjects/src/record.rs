@@ -12,7 +12,8 @@ pub(crate) struct Record {
 /// The key of a subject, wrapped.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WrappedKey {
-    /// The time when it was made, so that it is never used twice: a restored table does not know the keys made since.
+    /// The time when it was made, by the table's clock, which the clock of each writer follows. A table is restored
+    /// later than all that it loses was made. So a key that is made then has a greater number than each lost key.
     pub(crate) number: u64,
     pub(crate) wrapped: Vec<u8>,
     /// In milliseconds since 1970.
@@ -38,12 +39,14 @@ pub struct Fence {
 }
 
 impl Record {
-    /// The number of the key that a writer may make now; `None` if the subject has a key or is forgotten.
+    /// The number of the key that a writer may make now; `None` if the subject has a key or is forgotten. The time of a
+    /// fence comes from another machine, so it can be a moment ahead of this one. Until then the subject stays forgotten:
+    /// a number after the fence that is no time could be used twice, before and after a restore.
     pub(crate) fn next_key(found: Option<&Self>, now_ms: u64) -> Option<u64> {
         match found {
             None => Some(now_ms),
             Some(Self { key: None, fence: Some(Fence { again: true, through, .. }) }) => {
-                Some(now_ms.max(through.saturating_add(1)))
+                (now_ms > *through).then_some(now_ms)
             }
             Some(_) => None,
         }

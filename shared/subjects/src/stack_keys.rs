@@ -1,4 +1,4 @@
-//! The keys of the stack: branch keys, which wrap the keys of subjects, and the key of blind tags.
+//! The keys of the stack: branch keys, which wrap the keys of subjects, and blind keys, which make tags.
 
 use std::sync::Arc;
 
@@ -7,109 +7,161 @@ use ringfence_core::StoreError;
 
 use crate::cache::Cache;
 use crate::crypto::SecretKey;
+use crate::rotation::{KEPT_MS, Purpose, Rotation, StackKey, StackRecord, rotation};
 use crate::wrap::wrong_key;
 use crate::{KeyTable, Wrap};
 
-/// A key of the stack is kept for this long, in milliseconds. So a warm function asks KMS for it once in ten minutes,
-/// and stops soon after the key of KMS is disabled.
-const KEPT_MS: u64 = 600_000;
 const KEYS_MAX: usize = 100;
-const BRANCH: &str = "branch";
-const BLIND: &str = "blind";
-/// The number of the key of blind tags. Another one is a migration: events and queries would have the tags of both.
-const BLIND_NUMBER: u32 = 1;
 
 /// The keys of the stack. A key is made when it is needed first.
 pub(crate) struct StackKeys {
     stack: String,
-    table: KeyTable,
     pub(crate) wrap: Arc<Wrap>,
     clock: Clock,
-    /// By their names. Under `branch` is the newest one.
-    kept: Cache<Numbered>,
+    /// By their purposes.
+    records: Cache<StackRecord>,
+    /// By their names.
+    keys: Cache<SecretKey>,
 }
 
-type Numbered = (u32, SecretKey);
+type Numbered = (u32, Arc<SecretKey>);
+
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the stack has {0} {1} keys, which is the most; every key is needed for what is stored, so none can be removed"
+)]
+struct TooMany(usize, &'static str);
 
 impl StackKeys {
-    pub(crate) fn new(stack: String, table: KeyTable, wrap: Arc<Wrap>, clock: Clock) -> Self {
-        let kept = Cache::new(KEYS_MAX, KEPT_MS, clock.clone());
-        Self { stack, table, wrap, clock, kept }
+    pub(crate) fn new(stack: String, wrap: Arc<Wrap>, clock: Clock) -> Self {
+        let records = Cache::new(KEYS_MAX, KEPT_MS, clock.clone());
+        let keys = Cache::new(KEYS_MAX, KEPT_MS, clock.clone());
+        Self { stack, wrap, clock, records, keys }
     }
 
-    /// The key of blind tags.
-    pub(crate) async fn blind(&self) -> Result<Arc<Numbered>, StoreError> {
-        self.find_or_make(BLIND, BLIND_NUMBER).await
+    /// The blind keys. The first one is for the tags of new events.
+    pub(crate) async fn blind(&self, table: &KeyTable) -> Result<Vec<Numbered>, StoreError> {
+        let record = self.record(table, Purpose::Blind).await?;
+        let used = record.used(Purpose::Blind, self.clock.now_ms());
+        let others = record.0.keys().copied().filter(|number| *number != used);
+        let mut keys = Vec::with_capacity(record.0.len());
+        for number in std::iter::once(used).chain(others) {
+            keys.push((number, self.key(&record, Purpose::Blind, number).await?));
+        }
+        Ok(keys)
     }
 
     /// The branch key of this number, which has wrapped something.
-    pub(crate) async fn branch(&self, number: u32) -> Result<Arc<Numbered>, StoreError> {
-        let found = self.find(BRANCH, number).await?;
-        found.ok_or_else(|| wrong_key(&name(BRANCH, number)))
+    pub(crate) async fn branch(
+        &self,
+        table: &KeyTable,
+        number: u32,
+    ) -> Result<Arc<SecretKey>, StoreError> {
+        if let Some(key) = self.keys.get(&name(Purpose::Branch, number)) {
+            return Ok(key);
+        }
+        let kept = self.records.get(Purpose::Branch.name());
+        let record = match kept.filter(|record| record.0.contains_key(&number)) {
+            Some(record) => record,
+            None => self.read(table, Purpose::Branch).await?,
+        };
+        self.key(&record, Purpose::Branch, number).await
     }
 
     /// The newest branch key.
-    pub(crate) async fn newest_branch(&self) -> Result<Arc<Numbered>, StoreError> {
-        if let Some(newest) = self.kept.get(BRANCH) {
-            return Ok(newest);
+    pub(crate) async fn newest_branch(&self, table: &KeyTable) -> Result<Numbered, StoreError> {
+        let record = self.record(table, Purpose::Branch).await?;
+        let number = record.used(Purpose::Branch, self.clock.now_ms());
+        Ok((number, self.key(&record, Purpose::Branch, number).await?))
+    }
+
+    /// Makes a new key, unless the stack has none yet, or one that is so new that functions may not know it.
+    pub(crate) async fn rotate(
+        &self,
+        table: &KeyTable,
+        purpose: Purpose,
+    ) -> Result<Option<Rotation>, StoreError> {
+        let found = self.read(table, purpose).await?;
+        let waits = found.waits(purpose, self.clock.now_ms());
+        if found.0.is_empty() || waits.is_some() {
+            return Ok(waits);
         }
+        if found.0.len() >= purpose.keys_max() {
+            let source = TooMany(found.0.len(), purpose.name()).into();
+            return Err(StoreError::Failed { operation: "rotating a key", source });
+        }
+        let there = self.add(table, purpose, &found).await?;
+        let newest = there.0.last_key_value();
+        Ok(newest.map(|(number, key)| rotation(purpose, *number, key, true)))
+    }
+
+    /// The keys for a purpose, with a first one.
+    async fn record(
+        &self,
+        table: &KeyTable,
+        purpose: Purpose,
+    ) -> Result<Arc<StackRecord>, StoreError> {
+        if let Some(record) = self.records.get(purpose.name()) {
+            return Ok(record);
+        }
+        let found = self.read(table, purpose).await?;
+        match found.0.is_empty() {
+            true => self.add(table, purpose, &found).await,
+            false => Ok(found),
+        }
+    }
+
+    async fn read(
+        &self,
+        table: &KeyTable,
+        purpose: Purpose,
+    ) -> Result<Arc<StackRecord>, StoreError> {
         let asked_ms = self.clock.now_ms();
-        let mut newest = self.find_or_make(BRANCH, 1).await?;
-        while let Some(next) = self.find(BRANCH, newest.0 + 1).await? {
-            newest = next;
+        let found = Arc::new(table.stack_record(purpose.name()).await?);
+        if !found.0.is_empty() {
+            self.records.put(purpose.name(), asked_ms, found.clone());
         }
-        self.kept.put(BRANCH, asked_ms, newest.clone());
-        Ok(newest)
+        Ok(found)
     }
 
-    /// Makes a new branch key. It wraps the keys that are made from then on; functions know it ten minutes later.
-    pub(crate) async fn rotate(&self) -> Result<(), StoreError> {
-        let newest = self.newest_branch().await?;
-        self.find_or_make(BRANCH, newest.0 + 1).await.map(drop)
+    /// Adds a key. If another writer adds one first, that one counts.
+    async fn add(
+        &self,
+        table: &KeyTable,
+        purpose: Purpose,
+        found: &StackRecord,
+    ) -> Result<Arc<StackRecord>, StoreError> {
+        let (number, key) = (found.newest() + 1, SecretKey::random());
+        let wrapped = self.wrap.wrap(&self.stack, &name(purpose, number), &key).await?;
+        let asked_ms = self.clock.now_ms();
+        let added = found.with(StackKey { wrapped, made_at_ms: asked_ms });
+        let there = table.put_stack_record(purpose.name(), found, added.clone()).await?;
+        if there == added {
+            self.keys.put(&name(purpose, number), asked_ms, Arc::new(key));
+        }
+        let there = Arc::new(there);
+        self.records.put(purpose.name(), asked_ms, there.clone());
+        Ok(there)
     }
 
-    async fn find(&self, purpose: &str, number: u32) -> Result<Option<Arc<Numbered>>, StoreError> {
+    async fn key(
+        &self,
+        record: &StackRecord,
+        purpose: Purpose,
+        number: u32,
+    ) -> Result<Arc<SecretKey>, StoreError> {
         let name = name(purpose, number);
-        if let Some(key) = self.kept.get(&name) {
-            return Ok(Some(key));
-        }
-        match self.table.stack_key(&name).await? {
-            Some(wrapped) => self.unwrapped(number, &name, &wrapped).await.map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// If another writer makes the key first, that one counts.
-    async fn find_or_make(&self, purpose: &str, number: u32) -> Result<Arc<Numbered>, StoreError> {
-        if let Some(key) = self.find(purpose, number).await? {
+        if let Some(key) = self.keys.get(&name) {
             return Ok(key);
         }
-        let (name, key) = (name(purpose, number), SecretKey::random());
-        let wrapped = self.wrap.wrap(&self.stack, &name, &key).await?;
-        let there = self.table.put_stack_key(&name, wrapped.clone()).await?;
-        match there == wrapped {
-            true => Ok(self.keep(number, &name, key)),
-            false => self.unwrapped(number, &name, &there).await,
-        }
-    }
-
-    async fn unwrapped(
-        &self,
-        number: u32,
-        name: &str,
-        wrapped: &[u8],
-    ) -> Result<Arc<Numbered>, StoreError> {
-        let key = self.wrap.unwrap(&self.stack, name, wrapped).await?;
-        Ok(self.keep(number, name, key))
-    }
-
-    fn keep(&self, number: u32, name: &str, key: SecretKey) -> Arc<Numbered> {
-        let key = Arc::new((number, key));
-        self.kept.put(name, self.clock.now_ms(), key.clone());
-        key
+        let asked_ms = self.clock.now_ms();
+        let wrapped = record.0.get(&number).ok_or_else(|| wrong_key(&name))?;
+        let key = Arc::new(self.wrap.unwrap(&self.stack, &name, &wrapped.wrapped).await?);
+        self.keys.put(&name, asked_ms, key.clone());
+        Ok(key)
     }
 }
 
-fn name(purpose: &str, number: u32) -> String {
-    format!("{purpose}#{number}")
+fn name(purpose: Purpose, number: u32) -> String {
+    format!("{}#{number}", purpose.name())
 }

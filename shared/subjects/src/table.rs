@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_dynamodb::Client;
-use ringfence_aws::{ATTEMPTS_MAX, Clock, Failure, GaveUp, Item, Meter, Retry, Table};
+use ringfence_aws::{
+    ATTEMPTS_MAX, Clock, Failure, GaveUp, Item, Meter, Retry, Table, item_bytes, write_units,
+};
 use ringfence_core::StoreError;
 
 use crate::item::{
-    WrongItem, key, put, stack_item, stack_key_of, subject_item, subject_key, subject_of,
+    WrongItem, key, put, stack_item, stack_record_of, subject_item, subject_key, subject_of,
 };
 use crate::record::{Fence, Record};
+use crate::rotation::StackRecord;
 
 /// The most bytes of the reason for which a subject is forgotten.
 pub const WHY_BYTES_MAX: usize = 1_024;
@@ -76,6 +79,11 @@ impl KeyTable {
     #[must_use]
     pub fn meter(&self) -> &Meter {
         self.table.meter()
+    }
+
+    /// The same table, whose requests count on another meter.
+    pub(crate) fn on(&self, meter: &Meter) -> Self {
+        Self { table: self.table.on(meter), ..self.clone() }
     }
 
     /// The same table for a dry run: nothing is written.
@@ -167,28 +175,33 @@ impl KeyTable {
         Err(StoreError::Contention { attempts: ATTEMPTS_MAX, over: None })
     }
 
-    /// The key of the stack with this name, wrapped.
-    pub(crate) async fn stack_key(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    /// The keys of the stack of this name.
+    pub(crate) async fn stack_record(&self, name: &str) -> Result<StackRecord, StoreError> {
         let item = Retry::default().run(|| self.table.get(key(name), true)).await;
-        let item = item.map_err(|error| error.during(READING))?;
-        item.map(|item| stack_key_of(&item).map_err(wrong)).transpose()
+        match item.map_err(|error| error.during(READING))? {
+            Some(item) => Ok(stack_record_of(&item).map_err(wrong)?),
+            None => Ok(StackRecord::default()),
+        }
     }
 
-    /// Adds a key of the stack. Returns the one that is in the table then.
-    pub(crate) async fn put_stack_key(
+    /// Writes the keys of the stack that were read as `found`. Returns those that are in the table then.
+    pub(crate) async fn put_stack_record(
         &self,
         name: &str,
-        wrapped: Vec<u8>,
-    ) -> Result<Vec<u8>, StoreError> {
-        match self.write(stack_item(name, &wrapped, self.clock.now_ms()), None).await? {
-            Written::Ours => Ok(wrapped),
-            Written::Other(item) => Ok(stack_key_of(&item.unwrap_or_default()).map_err(wrong)?),
+        found: &StackRecord,
+        record: StackRecord,
+    ) -> Result<StackRecord, StoreError> {
+        let read = (!found.0.is_empty()).then(|| stack_item(name, found));
+        match self.write(stack_item(name, &record), read.as_ref()).await? {
+            Written::Ours => Ok(record),
+            Written::Other(item) => Ok(stack_record_of(&item.unwrap_or_default()).map_err(wrong)?),
         }
     }
 
     /// A refusal after a lost answer can be about our own item, which the failure has.
     async fn write(&self, item: Item, read: Option<&Item>) -> Result<Written, StoreError> {
         if self.is_dry {
+            self.meter().planned(write_units(item_bytes(&item)));
             return Ok(Written::Ours);
         }
         let put = put(self.table.name(), item, read);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use futures::future::BoxFuture;
-use ringfence_aws::{ATTEMPTS_MAX, Clock};
+use ringfence_aws::{ATTEMPTS_MAX, Clock, Meter, MeteredVault};
 use ringfence_core::personal::{FORGOTTEN, Form, MARKED, OF, SEALED, subject, values};
 use ringfence_core::storable::{self, CodecError};
 use ringfence_core::{KEPT_OPEN_MS, StoreError, Tag, Vault, VaultError};
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::cache::Cache;
 use crate::crypto::{SecretKey, place};
 use crate::record::{Record, WrappedKey};
+use crate::rotation::{Purpose, Rotation};
 use crate::stack_keys::StackKeys;
 use crate::wrap::wrong_key;
 use crate::{KeyTable, Wrap};
@@ -24,14 +25,15 @@ const K: &str = "k";
 /// This many subjects are kept at most: some hundred bytes each.
 const SUBJECTS_MAX: usize = 10_000;
 
-/// Keeps the keys of subjects in a table, and seals and opens values with them.
+/// Keeps the keys of subjects in a table, and seals and opens values with them. Clones share what they know.
+#[derive(Clone)]
 pub struct KeyVault {
     /// Values open in no other stack.
     stack: String,
     table: KeyTable,
     clock: Clock,
-    subjects: Cache<Known>,
-    stack_keys: StackKeys,
+    subjects: Arc<Cache<Known>>,
+    stack_keys: Arc<StackKeys>,
 }
 
 /// A subject with its key.
@@ -50,17 +52,23 @@ impl KeyVault {
     }
 
     fn of(stack: String, table: KeyTable, wrap: Arc<Wrap>, clock: Clock) -> Self {
-        let subjects = Cache::new(SUBJECTS_MAX, KEPT_OPEN_MS, clock.clone());
-        let stack_keys = StackKeys::new(stack.clone(), table.clone(), wrap, clock.clone());
+        let subjects = Arc::new(Cache::new(SUBJECTS_MAX, KEPT_OPEN_MS, clock.clone()));
+        let stack_keys = Arc::new(StackKeys::new(stack.clone(), wrap, clock.clone()));
         Self { stack, table, clock, subjects, stack_keys }
     }
 
-    /// Makes a new branch key. It wraps the keys that are made from then on; functions know it ten minutes later.
+    /// Makes a new key of the stack. `None` if the stack has none yet for this purpose: the first command makes one. A
+    /// call that comes forty minutes or less after the last new key makes none, so a call that was interrupted can be
+    /// repeated.
+    ///
+    /// A new branch key is used at once, and by a warm function ten minutes later. A new blind key is used forty minutes
+    /// later, when every function asks for its tags. A restore of the table to a time before the rotation loses the new
+    /// key: its subjects are lost, and decisions do not find what is tagged under it.
     ///
     /// # Errors
-    /// The table or KMS fails.
-    pub async fn rotate(&self) -> Result<(), StoreError> {
-        self.stack_keys.rotate().await
+    /// The table or KMS fails, or the stack has the most keys.
+    pub async fn rotate(&self, purpose: Purpose) -> Result<Option<Rotation>, StoreError> {
+        self.stack_keys.rotate(&self.table, purpose).await
     }
 
     /// The subjects with what is known about them, without new ones. Fresh ones are read from the table in any case.
@@ -100,13 +108,13 @@ impl KeyVault {
     async fn unwrapped(&self, subject: &str, key: &WrappedKey) -> Result<SecretKey, StoreError> {
         let wrong = || wrong_key(&format!("subject#{subject}"));
         let (branch, wrapped) = key.wrapped.split_first_chunk().ok_or_else(wrong)?;
-        let (_, branch) = &*self.stack_keys.branch(u32::from_be_bytes(*branch)).await?;
+        let branch = self.stack_keys.branch(&self.table, u32::from_be_bytes(*branch)).await?;
         let plain = branch.open(&self.place(subject, key.number), wrapped);
         plain.ok().and_then(|plain| SecretKey::of(&plain)).ok_or_else(wrong)
     }
 
     async fn new_key(&self, subject: &str, number: u64) -> Result<WrappedKey, StoreError> {
-        let (branch_number, branch) = &*self.stack_keys.newest_branch().await?;
+        let (branch_number, branch) = self.stack_keys.newest_branch(&self.table).await?;
         let wrapped = branch.seal(&self.place(subject, number), SecretKey::random().bytes());
         let wrapped = [&branch_number.to_be_bytes(), &*wrapped].concat();
         Ok(WrappedKey { number, wrapped, made_at_ms: self.clock.now_ms() })
@@ -268,18 +276,25 @@ impl Vault for KeyVault {
         Box::pin(self.mark(subject, text))
     }
 
-    fn blind<'a>(&'a self, tags: Vec<&'a mut Tag>) -> BoxFuture<'a, Result<(), VaultError>> {
+    fn blind<'a>(&'a self, tags: &'a [Tag]) -> BoxFuture<'a, Result<Vec<Vec<String>>, VaultError>> {
         Box::pin(async move {
-            let (number, key) = &*self.stack_keys.blind().await?;
-            for tag in tags {
-                tag.value = format!("b{number}.{}", key.blind(&tag.key, &tag.value));
-            }
-            Ok(())
+            let keys = self.stack_keys.blind(&self.table).await?;
+            let under = |(number, key): (u32, Arc<SecretKey>)| {
+                let value = |tag: &Tag| format!("b{number}.{}", key.blind(&tag.key, &tag.value));
+                tags.iter().map(value).collect()
+            };
+            Ok(keys.into_iter().map(under).collect())
         })
     }
 
     fn dry(self: Arc<Self>) -> Arc<dyn Vault> {
         let (stack, wrap) = (self.stack.clone(), self.stack_keys.wrap.clone());
         Arc::new(Self::of(stack, self.table.dry(), wrap, self.clock.clone()))
+    }
+}
+
+impl MeteredVault for KeyVault {
+    fn on(&self, meter: &Meter) -> Arc<dyn Vault> {
+        Arc::new(Self { table: self.table.on(meter), ..self.clone() })
     }
 }

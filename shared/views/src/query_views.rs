@@ -53,7 +53,7 @@ impl Service for QueryViews {
         let vault = vault_of(vault, &client, &clock).await?;
         let index = Index::new(client.clone(), index, []);
         let reader = ViewReader::new(client, index, table, &views);
-        Ok(Self { reader: reader.with_vault(vault), issuers, clock })
+        Ok(Self { reader: reader.with_vault(vault.map(|vault| vault as _)), issuers, clock })
     }
 
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {

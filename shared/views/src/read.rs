@@ -152,14 +152,15 @@ impl ViewReader {
         Self { views: views.to_vec(), index, checkpoints, table, vault: None }
     }
 
-    /// The same reader with a vault, which [`answer`](crate::query_views::answer) opens rows with.
+    /// The same reader with a vault. Its rows stay sealed; [`answer`](crate::query_views::answer) opens them.
     #[must_use]
     pub fn with_vault(self, vault: Option<Arc<dyn Vault>>) -> Self {
         Self { vault, ..self }
     }
 
     /// The vault.
-    pub(crate) fn vault(&self) -> Option<&dyn Vault> {
+    #[must_use]
+    pub fn vault(&self) -> Option<&dyn Vault> {
         self.vault.as_deref()
     }
 

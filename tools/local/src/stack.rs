@@ -115,8 +115,7 @@ impl RunningStack {
         let services = format!("http://{}", services_listener.local_addr()?);
         let data = format!("http://{}", data_listener.local_addr()?);
         let keep = options.keep.as_deref();
-        let model = options.template.model(&services)?;
-        let mut model = model.with_keys_in(keep.unwrap_or(&folder));
+        let mut model = options.template.model(&services)?.with_keys_in(keep.unwrap_or(&folder));
         if options.auth {
             tokens::require(&mut model)?;
         }

@@ -171,7 +171,7 @@ impl<'a> Walker<'a> {
         field: &str,
         expected: &Value,
     ) -> Result<()> {
-        let partition = event["partition"].as_str().unwrap_or_default();
+        let partition = event["partition"].as_str().unwrap_or_default().replace('#', "%23");
         let slot = &event["slot"];
         let query = format!("partition={partition}&slot={slot}&wait={VIEW_WAIT_MS}");
         let (status, body) = self.get(path, &query).await?;
@@ -274,6 +274,16 @@ impl<'a> Walker<'a> {
         }
         self.mails.retain(|mail| !has_line(mail));
         println!("  mail:  {line}");
+        Ok(())
+    }
+
+    /// Expects that no mail with this line has come.
+    ///
+    /// # Errors
+    /// One has come.
+    pub fn expect_no_mail(&self, line: &str) -> Result<()> {
+        let has_line = |mail: &String| mail.lines().any(|found| found == line);
+        ensure!(!self.mails.iter().any(has_line), "a mail with the line {line} has come");
         Ok(())
     }
 

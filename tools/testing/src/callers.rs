@@ -9,6 +9,7 @@ use ringfence_core::kit::{BEGIN_MS, Case, fail};
 use ringfence_core::{
     Callers, CommandContext, Context, Envelope, LogOf, OnLog, Outcome, Principal, PrincipalKind,
     Reads, ReadsOf, Slice, Writes,
+    personal::{Form, form},
 };
 use ringfence_log::Log;
 use ringfence_stack::{MemberList, Members, Visitor};
@@ -109,7 +110,8 @@ fn collect(name: &str, json: &Value, found: &mut Texts) {
             found.entry(name.to_owned()).or_default().insert(text.clone());
         }
         Value::Array(list) => list.iter().for_each(|one| collect(name, one, found)),
-        Value::Object(fields) => {
+        // A personal value is no id.
+        Value::Object(fields) if form(json) == Form::Plain => {
             fields.iter().for_each(|(name, value)| collect(name, value, found));
         }
         _ => {}

@@ -18,6 +18,7 @@ use ringfence_template::written::table_of;
 use serde_json::{Value, json};
 
 use crate::Dynamo;
+use crate::canary::check_personal;
 use crate::deadlines::requests_of_sweeps;
 use crate::dynamo::tables;
 use crate::lanes::{IN_ORDER, requests_of_lanes};
@@ -166,6 +167,7 @@ async fn on_dynamo<S: Slice<Context: Context<Log: Log<S>>>>(template: &Template)
     if is_personal::<S>() {
         let asked = Dynamo::with(template, &[]).requests_of_vaults(true).await.into_iter();
         requests.extend(asked.map(|asked| (asked.operation, asked.request)));
+        check_personal::<S>(template).await;
     }
     for tips in tips_of(log) {
         for case in S::cases() {
@@ -197,13 +199,16 @@ async fn on_dynamo<S: Slice<Context: Context<Log: Log<S>>>>(template: &Template)
 }
 
 /// A slice on the log in a table.
-fn open<S: Slice<Context: Context<Log: Log<S>>>>(table: &InTable, kept: usize) -> impl OnLog<S> {
+pub(crate) fn open<S: Slice<Context: Context<Log: Log<S>>>>(
+    table: &InTable,
+    kept: usize,
+) -> impl OnLog<S> {
     let on = LogOf::<S>::open(table.clone(), kept);
     on.unwrap_or_else(|error| fail(S::NAME, error as Box<dyn Error>)).0
 }
 
 /// A table with the facts of a case. The requests of the preparation are not recorded.
-async fn prepared<S: Slice<Context: Context<Log: Log<S>>>>(
+pub(crate) async fn prepared<S: Slice<Context: Context<Log: Log<S>>>>(
     template: &Template,
     tips: Option<TipLimits>,
     case: &Case<S>,
@@ -213,7 +218,7 @@ async fn prepared<S: Slice<Context: Context<Log: Log<S>>>>(
     let table = InTable { tips, ..dynamo.table(log) };
     case.prepare(&open::<S>(&table, 0), &|now_ms| table.clock.set(now_ms)).await;
     dynamo.wire.forget();
-    let table = InTable { vault: dynamo.vault(), ..table };
+    let table = InTable { vault: dynamo.vault().map(|vault| vault as _), ..table };
     (dynamo, table)
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::wire::{Director, Exchange, Fault, Wire};
-use ringfence_aws::{Clock, Random, seed_thread};
+use ringfence_aws::{Clock, Item, Random, seed_thread};
 use ringfence_core::kit::{BEGIN_MS, fail};
 use ringfence_core::personal::{MARKED, OF};
 use ringfence_core::{Catalog, LogKind, Tag, Vault, VaultError};
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 const LATENCY_MAX_MS: u64 = 8;
 
 /// The table of keys of personal data.
-const KEYS: &str = "KeyTable";
+pub(crate) const KEYS: &str = "KeyTable";
 
 /// The logical ids of the tables that a template has.
 pub(crate) fn tables(template: &Template) -> Vec<&'static str> {
@@ -76,34 +76,40 @@ impl Dynamo {
         let all = [LogKind::Dcb, LogKind::Aggregates, LogKind::Documents];
         let tables = all.map(|log| (log, table_of(log).to_owned())).into();
         let (client, clock) = (self.client.clone(), self.clock.clone());
-        StackLogs { client, clock, tables, vault: self.vault() }
+        StackLogs { client, clock, tables, vault: self.vault().map(|vault| vault as _) }
     }
 
     /// The table of a log.
     #[must_use]
     pub fn table(&self, log: LogKind) -> InTable {
         let table = InTable::new(self.client.clone(), table_of(log), self.clock.clone());
-        InTable { vault: self.vault(), ..table }
+        InTable { vault: self.vault().map(|vault| vault as _), ..table }
     }
 
     /// A vault that knows no key yet, if the template has a table of keys.
     #[must_use]
-    pub fn vault(&self) -> Option<Arc<dyn Vault>> {
+    pub fn vault(&self) -> Option<Arc<KeyVault>> {
         let wrap = Wrap::file(&self.keys.as_ref()?.path().join("key"));
         let wrap = wrap.unwrap_or_else(|error| fail(KEYS, error));
         let table = KeyTable::new(self.client.clone(), KEYS, self.clock.clone());
         Some(Arc::new(KeyVault::new("stack", table, wrap, self.clock.clone())))
     }
 
+    /// The items of a table.
+    pub(crate) async fn items(&self, table: &str) -> Vec<Item> {
+        let scanned = self.client.scan().table_name(table).consistent_read(true).send().await;
+        scanned.unwrap_or_else(|error| fail(table, error)).items.unwrap_or_default()
+    }
+
     /// The requests of functions that open personal data, of which some also seal new ones.
     pub(crate) async fn requests_of_vaults(&self, seals: bool) -> Vec<Exchange> {
         let Some((writer, reader)) = self.vault().zip(self.vault()) else { return Vec::new() };
         let mut value = json!({ MARKED: "a", OF: "s" });
-        let mut tag = Tag::new("t", "a");
+        let tags = [Tag::new("t", "a")];
         let asked = async {
             self.wire.forget();
             writer.seal(vec![&mut value]).await?;
-            writer.blind(vec![&mut tag]).await?;
+            writer.blind(&tags).await?;
             let sealed = self.wire.take();
             reader.open(vec![&mut value]).await?;
             let opened = self.wire.take();

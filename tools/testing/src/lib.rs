@@ -12,6 +12,7 @@ extern crate ringfence_core as ringfence; // the derive macros use this name
 
 mod bodies;
 mod callers;
+mod canary;
 mod cases;
 mod checks;
 mod contract;

@@ -60,9 +60,8 @@ fn read<M: Members>(stack: &Stack, model: &Model) -> BTreeMap<String, VariableNa
 
 /// The binaries of the functions that need a vault for personal data.
 pub(crate) fn with_vaults<M: Members>(stack: &Stack, model: &Model) -> BTreeSet<String> {
-    let needs = |names: &VariableNames| names.required.contains("PERSONAL_KEY");
     let all = read::<M>(stack, model).into_iter();
-    all.filter(|(_, names)| needs(names)).map(|(name, _)| name).collect()
+    all.filter(|(_, names)| names.have_vault()).map(|(name, _)| name).collect()
 }
 
 pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(

@@ -2,8 +2,8 @@
 //! from the streams of the aggregate log.
 
 use crate::{CustomerId, Email};
-use ringfence::prelude::*;
 use ringfence::view::{RowRule, View};
+use ringfence::{Sealed, prelude::*};
 
 #[derive(Debug)]
 pub struct Customers;
@@ -14,19 +14,19 @@ pub enum Consumed {
     CustomerRegistered {
         #[stream]
         customer_id: CustomerId,
-        name: String,
-        email: Email,
+        name: Sealed<String>,
+        email: Sealed<Email>,
         points: u64,
     },
     CustomerRenamed {
         #[stream]
         customer_id: CustomerId,
-        name: String,
+        name: Sealed<String>,
     },
     EmailChanged {
         #[stream]
         customer_id: CustomerId,
-        email: Email,
+        email: Sealed<Email>,
     },
     PointsSent {
         #[stream]
@@ -48,8 +48,8 @@ pub enum Consumed {
 #[ringfence::value]
 #[derive(Debug)]
 pub struct Customer {
-    pub name: String,
-    pub email: Email,
+    pub name: Sealed<String>,
+    pub email: Sealed<Email>,
     pub points: u64,
     /// False once the customer is deactivated.
     pub active: bool,
@@ -102,12 +102,12 @@ impl View for Customers {
 fn a_row_shows_all_changes_of_a_customer() {
     use crate::facts::{deactivated, registered};
     use crate::{CustomerRegistered, CustomerRenamed, EmailChanged, PointsReceived, PointsSent};
-    use ringfence::view::kit::given;
+    use ringfence::{Personal, view::kit::given};
 
     let customer_id = || id("ada");
     let customer = |name: &str, email, points, active| Customer {
-        name: name.to_owned(),
-        email: id(email),
+        name: Personal::from(name.to_owned()).into(),
+        email: Personal::from(id::<Email>(email)).into(),
         points,
         active,
     };
@@ -115,14 +115,17 @@ fn a_row_shows_all_changes_of_a_customer() {
         .of_stream::<crate::Customers>("ada", events![registered("ada")])
         .of_stream::<crate::Customers>(
             "bob",
-            events![CustomerRegistered { name: "Bob".to_owned(), ..registered("bob") }],
+            events![CustomerRegistered { name: "Bob".to_owned().into(), ..registered("bob") }],
         )
         .of_stream::<crate::Customers>(
             "ada",
             events![
                 PointsSent { customer_id: customer_id(), to: id("bob"), points: 30 },
-                CustomerRenamed { customer_id: customer_id(), name: "Ada L.".to_owned() },
-                EmailChanged { customer_id: customer_id(), email: id("l@example.com") },
+                CustomerRenamed { customer_id: customer_id(), name: "Ada L.".to_owned().into() },
+                EmailChanged {
+                    customer_id: customer_id(),
+                    email: id::<Email>("l@example.com").into(),
+                },
             ],
         )
         .of_stream::<crate::Customers>(
@@ -146,7 +149,7 @@ fn events_of_the_same_type_in_other_streams_are_ignored() {
     use crate::facts::registered;
     use ringfence::view::kit::given;
 
-    let renamed = CustomerRenamed { customer_id: id("eve"), name: "Eve".to_owned() };
+    let renamed = CustomerRenamed { customer_id: id("eve"), name: "Eve".to_owned().into() };
     let events = events![registered("eve"), renamed];
     given([]).stored("others#eve", events).then::<Customers>([]);
 }

@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::slice;
 
+use ringfence_core::personal::store_plain;
 use ringfence_core::{Catalog, LogKind, LogName, Reads, State};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Error, Value};
@@ -117,7 +118,9 @@ impl<D> Snapshot<D> {
     /// # Errors
     /// The state has no JSON.
     pub fn json(&self, state: &D) -> Result<Value, Error> {
-        (self.to_json)(state)
+        let mut json = (self.to_json)(state)?;
+        store_plain(&mut json);
+        Ok(json)
     }
 
     /// The state in a payload.

@@ -64,7 +64,8 @@ where
     fn open(table: InTable, kept: usize) -> Result<(impl OnLog<S> + 'static, Meter), BoxError> {
         let store = store(&table);
         let meter = store.meter().clone();
-        Ok((category::<S, D, _>(store, table.clock, table.tips, table.vault, kept)?, meter))
+        let vault = table.vault.map(|vault| vault.on(&meter));
+        Ok((category::<S, D, _>(store, table.clock, table.tips, vault, kept)?, meter))
     }
 
     fn memory() -> Result<Self::Memory, BoxError> {
@@ -91,7 +92,7 @@ where
         let store = store(table);
         let meter = store.meter().clone();
         let (store, clock) = (DocumentDryRun::of(store), table.clock.clone());
-        let vault = table.vault.clone().map(|vault| vault.dry());
+        let vault = table.vault.as_ref().map(|vault| vault.on(&meter).dry());
         let category = category::<S, D, _>(store, clock, table.tips, vault, 0)?;
         let handled = handle(&category, command, envelope).await.map_err(Into::into);
         let end = category.log().store().dry_run();

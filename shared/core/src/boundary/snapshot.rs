@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Catalog, Name, Place, Plan, Seen, boundary::keys::Keys, canonical_json, model::command::sha256,
+    personal::store_plain,
 };
 
 /// How a slice stores its states in the log. A new handler then reads the last stored state and the events after it,
@@ -55,7 +56,9 @@ impl<T> Snapshots<T> {
     /// # Errors
     /// The state has no JSON.
     pub fn json(&self, state: &T) -> serde_json::Result<Value> {
-        (self.to_json)(state)
+        let mut json = (self.to_json)(state)?;
+        store_plain(&mut json);
+        Ok(json)
     }
 
     /// Whether the next snapshot is due when the state has this many events that the last one lacks.
@@ -76,8 +79,7 @@ impl<T> Snapshots<T> {
         last: Option<&Place>,
         keys: &Keys,
     ) -> Option<String> {
-        let state = (self.to_json)(state).ok()?;
-        Some(text(&state, seen, last, keys))
+        Some(text(&self.json(state).ok()?, seen, last, keys))
     }
 
     /// The state, and the rest of the snapshot; `None` for a text that this version can't read.

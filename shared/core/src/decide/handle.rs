@@ -55,8 +55,7 @@ pub async fn handle<S: Slice>(
     envelope: &Envelope,
 ) -> Result<Handled, HandleError> {
     let declared = Declared::of::<S>();
-    let mut tags = command.tags();
-    blind(log, command.shape(), &mut tags).await?;
+    let tags = blind(log, command.shape(), command.tags()).await?;
     let (query, plan) = plan(declared, command.shape(), tags, catalog)?;
     let record = match envelope.idempotency_key.as_deref() {
         Some(key) => {

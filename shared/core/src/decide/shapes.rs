@@ -45,7 +45,8 @@ pub(crate) fn omissions(shape: &[TagSchema]) -> Vec<Vec<usize>> {
     sets
 }
 
-/// The query of a command of this shape with these tags, and its plan.
+/// The query of a command of this shape with these tags, and its plan. Blind tags have several values, each under
+/// another key.
 ///
 /// # Errors
 /// There is no plan. It is [`PlanError::Nothing`] if the plan would read nothing, or if the command has none of the
@@ -53,11 +54,16 @@ pub(crate) fn omissions(shape: &[TagSchema]) -> Vec<Vec<usize>> {
 pub(crate) fn plan(
     declared: Declared,
     shape: &[TagSchema],
-    tags: Vec<Tag>,
+    tags: Vec<Vec<Tag>>,
     catalog: &Catalog,
 ) -> Result<(Query, Plan), PlanError> {
-    let names_nothing = !shape.is_empty() && tags.is_empty();
-    let query = (declared.query)(shape, tags, catalog);
+    let names_nothing = !shape.is_empty() && tags.iter().all(Vec::is_empty);
+    let mut query = Query::default();
+    for item in tags.into_iter().flat_map(|tags| (declared.query)(shape, tags, catalog).items) {
+        if !query.items.contains(&item) {
+            query.items.push(item);
+        }
+    }
     match Plan::new(&query, catalog) {
         Ok(plan) if plan.reads.is_empty() => Err(PlanError::Nothing),
         Err(PlanError::TypeAlone(_)) if names_nothing => Err(PlanError::Nothing),
@@ -73,7 +79,7 @@ pub(crate) fn made_up(
     catalog: &Catalog,
 ) -> Result<Plan, PlanError> {
     let tags = tags(shape, |n| !omitted.contains(&n));
-    plan(declared, shape, tags, catalog).map(|(_, plan)| plan)
+    plan(declared, shape, vec![tags], catalog).map(|(_, plan)| plan)
 }
 
 /// The tags of a made-up command of this shape, for those indexes of the shape that it `has`. A route does not depend

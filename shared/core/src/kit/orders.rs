@@ -37,7 +37,7 @@ struct Folded {
 /// decision differs from the decision on the facts in the case's order.
 pub(super) fn check<S: Slice>(case: &Case<S>, catalog: &Catalog, events: Vec<SequencedEvent>) {
     let (shape, tags) = (case.command.shape(), tags(&case.command));
-    let (_, plan) = plan(Declared::of::<S>(), shape, tags, catalog)
+    let (_, plan) = plan(Declared::of::<S>(), shape, vec![tags], catalog)
         .expect("the command was planned when the case ran");
     let facts = case.given.iter().zip(events).map(|(fact, event)| folded(catalog, fact, event));
     let mut facts: Vec<_> = facts.collect();

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::same::fail;
 use crate::{
-    Catalog, Consistency, EventLog, HandleError, Handled, LogError, MemoryLog, NewEvent, OnEvents,
-    OnLog, Reads, ReadsOf, SequencedEvent, Slice, State, Tag, Vault, VaultError, Vaulted, chain,
+    Catalog, Consistency, EventLog, HandleError, Handled, LogError, MemoryLog, OnEvents, OnLog,
+    Reads, ReadsOf, SequencedEvent, Slice, State, Tag, Vault, VaultError, Vaulted, chain,
     decide::case::Case,
     decide::shapes::{Declared, plan},
     model::command::sha256,
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The text of the canary.
-const CANARY: &str = "canary-7f3a";
+pub const CANARY: &str = "canary-7f3a";
 
 /// A vault without keys. A sealed value is only scrambled, so that nobody takes it for the value.
 #[derive(Debug, Default)]
@@ -91,11 +91,8 @@ impl Vault for MemoryVault {
         Box::pin(ready(print))
     }
 
-    fn blind<'a>(&'a self, tags: Vec<&'a mut Tag>) -> BoxFuture<'a, Result<(), VaultError>> {
-        for tag in tags {
-            tag.value = blinded(tag);
-        }
-        Box::pin(ready(Ok(())))
+    fn blind<'a>(&'a self, tags: &'a [Tag]) -> BoxFuture<'a, Result<Vec<Vec<String>>, VaultError>> {
+        Box::pin(ready(Ok(vec![tags.iter().map(blinded).collect()])))
     }
 
     fn dry(self: Arc<Self>) -> Arc<dyn Vault> {
@@ -133,17 +130,43 @@ pub(super) fn tags<S: Slice>(command: &S) -> Vec<Tag> {
 }
 
 impl<S: Slice> Case<S> {
+    /// The number of the personal values in the case's facts and its command.
+    #[must_use]
+    pub fn personal_values(&self) -> usize {
+        let command = serde_json::to_value(&self.command).expect("a command has JSON");
+        let facts = self.given.iter().map(|fact| fact.event.data.clone());
+        facts.chain([command]).map(|mut json| values(&mut json, Form::Marked).len()).sum()
+    }
+
+    /// The case with the canary in each text of its personal values; `None` if it has no such values, or its command
+    /// can't have the canary.
+    #[must_use]
+    pub fn with_canary(&self) -> Option<Self> {
+        if self.personal_values() == 0 {
+            return None;
+        }
+        let given = self.given.iter().cloned().map(|mut fact| {
+            values(&mut fact.event.data, Form::Marked).into_iter().for_each(mark);
+            fact
+        });
+        let mut command = serde_json::to_value(&self.command).expect("a command has JSON");
+        values(&mut command, Form::Marked).into_iter().for_each(mark);
+        // A value with a shape can't be the canary.
+        let command = serde_json::from_value(command).ok()?;
+        let Self { context, then, at, .. } = self;
+        let (context, then) = (context.clone(), then.clone());
+        Some(Self { given: given.collect(), command, context, then, at: *at })
+    }
+
     /// Checks the case's personal data: with the canary in each value, neither the log nor the answer nor a
     /// snapshot shows it; and with all subjects forgotten, the command gets an answer.
     pub(super) async fn check_personal(&self, catalog: &Catalog) {
-        let mut given: Vec<NewEvent> = self.given.iter().map(|fact| fact.event.clone()).collect();
-        let mut command = serde_json::to_value(&self.command).expect("a command has JSON");
-        let count = |value: &mut Value| values(value, Form::Marked).len();
-        let data = given.iter_mut().map(|event| count(&mut event.data)).sum::<usize>();
-        if data + count(&mut command) == 0 {
+        if self.personal_values() == 0 {
             return;
         }
-        self.check_canary(catalog).await;
+        if let Some(case) = self.with_canary() {
+            case.check_canary(catalog).await;
+        }
         let vault = Arc::new(MemoryVault::default());
         let on = OnEvents::<S, _>::new(
             vaulted::<S>(MemoryLog::new(catalog.clone()), &vault),
@@ -162,20 +185,9 @@ impl<S: Slice> Case<S> {
         let vault = Arc::new(MemoryVault::default());
         let log = vaulted::<S>(MemoryLog::new(catalog.clone()), &vault);
         let on = OnEvents::<S, _>::new(log, catalog.clone(), 0);
-        let given = self.given.iter().cloned().map(|mut fact| {
-            values(&mut fact.event.data, Form::Marked).into_iter().for_each(mark);
-            fact
-        });
-        let mut command = serde_json::to_value(&self.command).expect("a command has JSON");
-        values(&mut command, Form::Marked).into_iter().for_each(mark);
-        // A value with a shape can't be the canary.
-        let Ok(command) = serde_json::from_value(command) else { return };
-        let Self { context, then, at, .. } = self;
-        let (context, then) = (context.clone(), then.clone());
-        let case = Self { given: given.collect(), command, context, then, at: *at };
-        case.prepare(&on, &|_| {}).await;
-        let kept = case.snapshot(on.log(), catalog).await;
-        let handled = on.handle(&case.command, &case.envelope()).await;
+        self.prepare(&on, &|_| {}).await;
+        let kept = self.snapshot(on.log(), catalog).await;
+        let handled = on.handle(&self.command, &self.envelope()).await;
         if matches!(handled, Err(HandleError::Log(LogError::Undecodable { .. }))) {
             return;
         }
@@ -196,7 +208,7 @@ impl<S: Slice> Case<S> {
     async fn snapshot(&self, log: &dyn EventLog, catalog: &Catalog) -> Option<String> {
         let snapshots = S::State::SNAPSHOTS?;
         let (declared, shape) = (Declared::of::<S>(), self.command.shape());
-        let (_, plan) = plan(declared, shape, tags(&self.command), catalog).ok()?;
+        let (_, plan) = plan(declared, shape, vec![tags(&self.command)], catalog).ok()?;
         let envelope = self.envelope();
         let read = log.read_with_seen(&plan, Consistency::Strong, &envelope).await;
         let mut state = S::State::default();
@@ -209,10 +221,11 @@ impl<S: Slice> Case<S> {
     }
 }
 
-/// Puts the canary in the place of a text.
+/// Puts the canary in the place of a text. An address stays one.
 fn mark(value: &mut Value) {
     assert_eq!(form(value), Form::Marked);
     if let Value::String(text) = &mut value[MARKED] {
-        CANARY.clone_into(text);
+        let of = if text.contains('@') { "@example.org" } else { "" };
+        *text = format!("{CANARY}{of}");
     }
 }

@@ -155,16 +155,13 @@ pub trait EventLog: Send + Sync {
         Box::pin(ready(Err(VaultError::Missing(format!("a command about {subject}")).into())))
     }
 
-    /// Replaces the values of blind tags ([`Vault::blind`](crate::Vault)).
+    /// The values of blind tags ([`Vault::blind`](crate::Vault)).
     ///
     /// # Errors
     /// The log has no vault.
-    fn blind<'a>(&'a self, tags: Vec<&'a mut Tag>) -> BoxFuture<'a, Result<(), LogError>> {
-        let blinded = match &tags[..] {
-            [] => Ok(()),
-            [tag, ..] => Err(VaultError::Missing(format!("the tag {}", tag.key)).into()),
-        };
-        Box::pin(ready(blinded))
+    fn blind<'a>(&'a self, tags: &'a [Tag]) -> BoxFuture<'a, Result<Vec<Vec<String>>, LogError>> {
+        let missing = |tag: &Tag| VaultError::Missing(format!("the tag {}", tag.key)).into();
+        Box::pin(ready(tags.first().map_or_else(|| Ok(Vec::new()), |tag| Err(missing(tag)))))
     }
 
     /// Waits before attempt `attempt` + 1. Returns false if the deadline leaves no time for it.
@@ -230,7 +227,10 @@ macro_rules! forward {
                 (**self).fingerprint(subject, text)
             }
 
-            fn blind<'a>(&'a self, tags: Vec<&'a mut Tag>) -> BoxFuture<'a, Result<(), LogError>> {
+            fn blind<'a>(
+                &'a self,
+                tags: &'a [Tag],
+            ) -> BoxFuture<'a, Result<Vec<Vec<String>>, LogError>> {
                 (**self).blind(tags)
             }
 

@@ -1,6 +1,6 @@
 //! The vault seals personal values before a log stores them, and opens what a log returns.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, mem::take, sync::Arc};
 
 use futures::{
     FutureExt, StreamExt,
@@ -39,28 +39,39 @@ pub trait Vault: fmt::Debug + Send + Sync {
         text: &'a str,
     ) -> BoxFuture<'a, Result<String, VaultError>>;
 
-    /// Replaces the value of each tag by `b<number of the key>.<26 letters>`, its HMAC under a key of the stack.
+    /// The values of blind tags, `b<number of the key>.<26 letters>`: their HMACs under each blind key of the stack. The
+    /// first list is for new events. Events from before a rotation have values of the others, so a decision asks for
+    /// all.
     ///
     /// # Errors
-    /// The key can't be had.
-    fn blind<'a>(&'a self, tags: Vec<&'a mut Tag>) -> BoxFuture<'a, Result<(), VaultError>>;
+    /// The keys can't be had.
+    fn blind<'a>(&'a self, tags: &'a [Tag]) -> BoxFuture<'a, Result<Vec<Vec<String>>, VaultError>>;
 
     /// The same vault for a dry run: keys that it makes stay in memory.
     fn dry(self: Arc<Self>) -> Arc<dyn Vault>;
 }
 
-/// Replaces the values of the blind tags of a command of this shape. An empty value makes no boundary, so it stays.
+/// The tags of a command or an event of this shape, under each blind key; the first are for new events. An empty value
+/// makes no boundary, so it stays.
 pub(crate) async fn blind(
     log: &dyn EventLog,
     shape: &[TagSchema],
-    tags: &mut [Tag],
-) -> Result<(), LogError> {
+    tags: Vec<Tag>,
+) -> Result<Vec<Vec<Tag>>, LogError> {
     let is_blind =
         |tag: &Tag| !tag.value.is_empty() && shape.iter().any(|of| of.blind && of.key == tag.key);
-    match tags.iter_mut().filter(|tag| is_blind(tag)).collect::<Vec<_>>() {
-        none if none.is_empty() => Ok(()),
-        tags => log.blind(tags).await,
+    let blind: Vec<_> = tags.iter().filter(|tag| is_blind(tag)).cloned().collect();
+    if blind.is_empty() {
+        return Ok(vec![tags]);
     }
+    let under = |values: Vec<String>| {
+        let (mut tags, mut values) = (tags.clone(), values.into_iter());
+        for tag in tags.iter_mut().filter(|tag| is_blind(tag)) {
+            tag.value = values.next().expect("a value for each tag");
+        }
+        tags
+    };
+    Ok(log.blind(&blind).await?.into_iter().map(under).collect())
 }
 
 /// Replaces the values of the events' blind tags.
@@ -71,7 +82,7 @@ pub(crate) async fn blind_events(
 ) -> Result<(), LogError> {
     for NewEvent { event_type, tags, .. } in events {
         if let Some(schema) = catalog.schema(event_type) {
-            blind(log, &schema.tags, tags).await?;
+            *tags = blind(log, &schema.tags, take(tags)).await?.swap_remove(0);
         }
     }
     Ok(())
@@ -221,7 +232,7 @@ impl<L: EventLog> EventLog for Vaulted<L> {
         Box::pin(async move { Ok(self.vault.fingerprint(subject, text).await?) })
     }
 
-    fn blind<'a>(&'a self, tags: Vec<&'a mut Tag>) -> BoxFuture<'a, Result<(), LogError>> {
+    fn blind<'a>(&'a self, tags: &'a [Tag]) -> BoxFuture<'a, Result<Vec<Vec<String>>, LogError>> {
         Box::pin(async move { Ok(self.vault.blind(tags).await?) })
     }
 

@@ -1,10 +1,12 @@
 //! Addresses of mail.
 
-use std::fmt;
 use std::str::FromStr;
+use std::{borrow::Cow, fmt};
 
 use email_address::EmailAddress;
 use ringfence_derive::value;
+
+use crate::TagValue;
 
 /// The most bytes of an address as it is sent, with its domain (RFC 5321, 4.5.3.1.3, without brackets).
 pub const MAIL_ADDRESS_BYTES_MAX: usize = 254;
@@ -54,6 +56,13 @@ fn in_ascii(text: &str) -> Option<String> {
     (is_domain && is_name && ascii.len() <= MAIL_ADDRESS_BYTES_MAX).then_some(ascii)
 }
 
+/// The address in lower case and in ASCII, so all spellings of one mailbox are one value.
+impl TagValue for MailAddress {
+    fn tag_value(&self) -> Cow<'_, str> {
+        Cow::Owned(self.to_ascii().to_lowercase())
+    }
+}
+
 impl TryFrom<String> for MailAddress {
     type Error = MailAddressError;
 
@@ -97,7 +106,10 @@ mod tests {
             ("ada@EXAMPLE.com", "ada@example.com"),
         ] {
             let address: MailAddress = text.parse().expect(text);
-            assert_eq!(address.to_ascii(), ascii);
+            assert_eq!(
+                (address.to_ascii(), &*address.tag_value()),
+                (ascii.to_owned(), &*ascii.to_lowercase())
+            );
             assert_eq!(String::from(address), text);
         }
         let long = format!("{}@{}.example", "x".repeat(64), ["y".repeat(60).as_str(); 4].join("."));

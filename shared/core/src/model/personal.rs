@@ -23,6 +23,8 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
+use super::invalid::why_invalid;
+
 /// The key of a marked value.
 pub const MARKED: &str = "$personal";
 /// The key of a sealed value.
@@ -31,6 +33,8 @@ pub const SEALED: &str = "$sealed";
 pub const FORGOTTEN: &str = "$forgotten";
 /// The key of the subject beside them.
 pub const OF: &str = "of";
+/// The key beside a marked value that was read in clear.
+const PLAIN: &str = "plain";
 
 /// A value about a person, the subject. It is sealed under the subject's key wherever it is stored, and forgotten when
 /// that key is destroyed.
@@ -43,8 +47,17 @@ pub const OF: &str = "of";
 #[derive(Clone)]
 pub struct Personal<T> {
     value: Option<T>,
-    /// The subject, if it is known: a value that was read keeps its own in a state and in another event.
-    of: Option<Box<str>>,
+    of: Of,
+}
+
+/// Whose value it is. A value that was read keeps that in a state and in another event.
+#[derive(Clone)]
+enum Of {
+    Subject(Box<str>),
+    /// The event or command that gets the value says whose it is.
+    Unnamed,
+    /// The same, and the value was read in clear. So a state stores it in clear again: nobody knows its subject there.
+    Plain,
 }
 
 impl<T> Personal<T> {
@@ -71,7 +84,7 @@ impl<T> Personal<T> {
 
 impl<T> From<T> for Personal<T> {
     fn from(value: T) -> Self {
-        Self { value: Some(value), of: None }
+        Self { value: Some(value), of: Of::Unnamed }
     }
 }
 
@@ -96,8 +109,10 @@ impl<T: Serialize> Serialize for Personal<T> {
             Some(value) => map.serialize_entry(MARKED, value)?,
             None => map.serialize_entry(FORGOTTEN, &true)?,
         }
-        if let Some(of) = &self.of {
-            map.serialize_entry(OF, of)?;
+        match &self.of {
+            Of::Subject(of) => map.serialize_entry(OF, of)?,
+            Of::Plain => map.serialize_entry(PLAIN, &true)?,
+            Of::Unnamed => {}
         }
         map.end()
     }
@@ -108,20 +123,22 @@ impl<T: Serialize> Serialize for Personal<T> {
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Personal<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        let of = || value[OF].as_str().map(Into::into);
+        let of = || match value[OF].as_str() {
+            Some(of) => Of::Subject(of.into()),
+            None if value[PLAIN] == true => Of::Plain,
+            None => Of::Unnamed,
+        };
         let (plain, of) = match form(&value) {
             Form::Forgotten => return Ok(Self { value: None, of: of() }),
             Form::Sealed => return Err(D::Error::custom(UNOPENED)),
             Form::Marked => (&value[MARKED], of()),
-            Form::Plain => (&value, None),
+            Form::Plain => (&value, Of::Plain),
         };
-        // The error's own message may quote the value, and messages get into logs.
-        let known = T::deserialize(plain).map_err(|_| D::Error::custom(INVALID))?;
+        let known = T::deserialize(plain).map_err(|e| D::Error::custom(why_invalid(&e, plain)))?;
         Ok(Self { value: Some(known), of })
     }
 }
 
-const INVALID: &str = "the personal value is not valid";
 const UNOPENED: &str = "a sealed value can't be read here; views take it as `Sealed`, and the stack's functions open it";
 
 /// The shape of `T`, which callers send, with a note that it is personal.
@@ -273,6 +290,15 @@ pub fn show(answer: &mut Value) {
     }
 }
 
+/// Replaces each marked value that was read in clear by its plain JSON: the form in a stored state.
+pub fn store_plain(state: &mut Value) {
+    for value in values(state, Form::Marked) {
+        if value[PLAIN] == true {
+            *value = value[MARKED].take();
+        }
+    }
+}
+
 /// Whether JSON of this type can have personal values, by its declared shape.
 #[must_use]
 pub fn is_in<T: JsonSchema>() -> bool {
@@ -311,6 +337,7 @@ impl Subjects {
             for form in [Form::Marked, Form::Forgotten] {
                 for value in values(value, form) {
                     let (value, of) = (value.as_object_mut().expect("a form is an object"), &of);
+                    value.remove(PLAIN);
                     if !value.contains_key(OF) {
                         let of = of.clone().ok_or_else(|| SubjectError::Missing(name.clone()))?;
                         value.insert(OF.to_owned(), of);

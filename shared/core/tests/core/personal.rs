@@ -380,10 +380,15 @@ fn a_value_is_read_plain_marked_or_forgotten_and_shown_never() {
     let value = read(json!({ "$personal": 7, "of": "g1" })).unwrap();
     assert_eq!(format!("{value:?}"), "Personal(…)");
     assert_eq!(json!(value), json!({ "$personal": 7, "of": "g1" }), "it keeps its subject");
-    // An error does not quote the value, not even with escapes.
-    for wrong in [json!("a\nb"), json!(70_000), json!({ "secret": 1 })] {
-        let said = read(wrong).unwrap_err().to_string();
-        assert_eq!(said, "the personal value is not valid");
+    // An error says why, and does not quote the value, not even with escapes.
+    let hidden = "the personal value is not valid";
+    for (wrong, why) in [
+        (json!("a\nb"), hidden),
+        (json!(70_000), hidden),
+        (json!("Ada"), hidden),
+        (json!({ "secret": 1 }), "invalid type: map, expected u8"),
+    ] {
+        assert_eq!(read(wrong).unwrap_err().to_string(), why);
     }
     let sealed = json!({ "$sealed": "AAAA", "of": "g1", "k": 1 });
     assert!(read(sealed.clone()).unwrap_err().to_string().starts_with("a sealed value"));

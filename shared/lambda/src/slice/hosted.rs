@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use crate::{ApiGatewayV2httpRequest, Issuers, Problem};
+use crate::{ApiGatewayV2httpRequest, Issuers, LogLine, Problem};
 use futures::future::{FutureExt, LocalBoxFuture, TryFutureExt};
 use lambda_runtime::{Context as Lambda, Diagnostic};
 use ringfence_core::personal::{Form, has};
@@ -70,8 +70,9 @@ impl Hosted {
     ) -> Result<Self, BoxError> {
         let open = |logs: &StackLogs| -> Result<_, BoxError> {
             let (on, meter) = logs.open::<S>(KEPT)?;
+            let vault = logs.vault.as_ref().map(|vault| vault.on(&meter));
             let function = Function::<S, _>::new(on, logs.clock.clone(), meter);
-            Ok(function.with_vault(logs.vault.clone()))
+            Ok(function.with_vault(vault))
         };
         let idle = RefCell::new(vec![(String::new(), Box::new(open(logs)?) as _)]);
         let logs = logs.clone();
@@ -122,24 +123,20 @@ impl Hosted {
     }
 
     /// Carries out a command before a time in milliseconds since 1970 by the machine's clock. Returns the answer of the
-    /// slice's function.
-    ///
-    /// # Errors
-    /// The problem that the slice's function would answer.
+    /// slice's function, or its problem, and the line of the log.
     pub async fn run(
         &self,
         queued: &QueuedCommand,
         until_ms: u64,
         request_id: &str,
-    ) -> Result<Value, Problem> {
+    ) -> (Result<Value, Problem>, LogLine) {
         let mut lambda = Lambda::default();
         // The caller has reserved the time for the answer.
         lambda.deadline = until_ms.saturating_add(ANSWER_MS);
         request_id.clone_into(&mut lambda.request_id);
         let instance = self.instance(&queued.group);
         let (answer, line) = instance.get().run(queued, &lambda).await;
-        line.log().write();
-        answer
+        (answer, line.log())
     }
 }
 
@@ -277,7 +274,7 @@ fn surroundings(queued: &QueuedCommand) -> Surroundings {
 /// The value of the command's first partition tag. Commands about the same partition have the same group, in every
 /// slice. A command without such a tag has no group.
 fn group<S: Slice>(command: &S) -> Option<String> {
-    let schema = command.shape().iter().find(|tag| tag.partition && !tag.blind)?;
+    let schema = command.shape().iter().find(|tag| tag.partition)?;
     let tag = command.tags().into_iter().find(|tag| tag.key == schema.key)?;
     Some(match LogOf::<S>::KIND {
         LogKind::Dcb => format!("{}:{}", tag.key, tag.value),

@@ -62,7 +62,8 @@ async fn open<S: Slice<Context: Context<Log: Log<S>>>>()
     let logs = StackLogs { client, clock: clock.clone(), tables, vault };
     let (on, meter) = logs.open(entries)?;
     ringfence_aws::open(&logs.client, &logs.clock).await;
-    let function = Function::new(on, clock, meter).with_vault(logs.vault);
+    let vault = logs.vault.map(|vault| vault.on(&meter));
+    let function = Function::new(on, clock, meter).with_vault(vault);
     Ok(function.with_issuers(issuers).with_metrics(per_slice))
 }
 

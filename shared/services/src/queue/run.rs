@@ -187,7 +187,9 @@ impl Batch<'_> {
             let detail = format!("this version of the stack has no slice {}", queued.slice);
             return Err(Problem::new(503, "unavailable", "The slice is not there", detail));
         };
-        slice.hosted.run(queued, self.until_ms, self.request_id).await
+        let (answer, line) = slice.hosted.run(queued, self.until_ms, self.request_id).await;
+        line.write();
+        answer
     }
 
     /// Notes that a command had no answer. After the last try it is kept as a dead letter.

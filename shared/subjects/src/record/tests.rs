@@ -18,6 +18,8 @@ enum Rules {
     FenceLostByRestore,
     /// The numbers of keys begin with 1.
     NumbersFromOne,
+    /// The number after a fence follows the fence's, although the clock is behind it.
+    NumberAfterFence,
 }
 
 /// What must hold in each state.
@@ -29,7 +31,7 @@ enum Property {
     NoNewKey,
     /// Each value opens, or its subject is forgotten, as long as no copy was restored.
     NothingLost,
-    /// No value is opened with another key, also after a restore.
+    /// No value is opened with another key, also after a restore, or with what a function has kept.
     NoOtherKey,
 }
 
@@ -43,12 +45,14 @@ struct World {
     read: [Option<Option<Record>>; 2],
     /// What the forgetter has read.
     forgetting: Option<Option<Record>>,
-    /// The number and time of the events `SubjectForgotten`.
-    asked: u64,
+    /// How often the clock ticked.
+    now: u64,
+    /// The times of the events `SubjectForgotten`. Their machine's clock is ahead by a tick.
+    events: Vec<u64>,
     /// The number of them whose fence was put.
-    done: u64,
+    done: usize,
     /// How often a key was allowed again.
-    leaves: u64,
+    leaves: usize,
     /// Whether a key was destroyed since.
     forbidden: bool,
     keys: u8,
@@ -81,10 +85,17 @@ impl World {
                 step(&|world| world.seal(writer, read.as_ref(), rules));
             }
         }
-        if self.asked < 2 && self.asked == self.leaves {
-            step(&|world| world.asked += 1);
+        let asked = self.events.len();
+        if asked < 2 && asked == self.leaves {
+            step(&|world| {
+                world.now += 1;
+                world.events.push(world.now + 1);
+            });
         }
-        if self.asked > self.done {
+        if self.is_behind_fence() {
+            step(&|world| world.now += 1);
+        }
+        if asked > self.done {
             step(&|world| world.forgetting = Some(world.table.clone()));
             if let Some(read) = &self.forgetting {
                 step(&|world| world.forget(read.as_ref(), rules));
@@ -99,7 +110,7 @@ impl World {
             None if !self.is_restored => step(&|world| world.copy = Some(world.table.clone())),
             Some(copy) => step(&|world| {
                 (world.table, world.copy, world.is_restored) = (copy.clone(), None, true);
-                if rules != Rules::FenceLostByRestore && world.asked > 0 {
+                if rules != Rules::FenceLostByRestore && asked > 0 {
                     world.fence(copy.as_ref(), 1..=world.keys);
                 }
             }),
@@ -110,14 +121,14 @@ impl World {
 
     fn seal(&mut self, writer: usize, read: Option<&Record>, rules: Rules) {
         self.values.extend(key(read));
-        // The clock ticks with each key and each event.
-        let now_ms = match rules {
-            Rules::NumbersFromOne => 1,
-            _ => u64::from(self.keys) + self.asked + 1,
+        let now = match (rules, read.and_then(|read| read.fence.as_ref())) {
+            (Rules::NumbersFromOne, _) => 1,
+            (Rules::NumberAfterFence, Some(fence)) => (self.now + 1).max(fence.through + 1),
+            _ => self.now + 1,
         };
-        let number = Record::next_key(read, now_ms).filter(|_| self.keys < KEYS_MAX);
+        let number = Record::next_key(read, now).filter(|_| self.keys < KEYS_MAX);
         let Some(number) = number else { return };
-        self.keys += 1;
+        (self.keys, self.now) = (self.keys + 1, self.now + 1);
         let key = WrappedKey { number, wrapped: vec![self.keys], made_at_ms: 0 };
         let made = Record::with_key(read, key);
         if self.table.as_ref() == read || rules == Rules::KeyOverFence {
@@ -143,11 +154,17 @@ impl World {
 
     /// Puts the fence, unless it is there.
     fn fence(&mut self, read: Option<&Record>, keys: impl IntoIterator<Item = u8>) {
-        if let Some(fenced) = Record::forgotten(read, self.asked, 0, "why") {
+        let at = self.events.last().copied().unwrap_or_default();
+        if let Some(fenced) = Record::forgotten(read, at, 0, "why") {
             (self.table, self.forbidden) = (Some(fenced), true);
             self.destroyed.extend(keys);
         }
-        (self.done, self.forgetting) = (self.asked, None);
+        (self.done, self.forgetting) = (self.events.len(), None);
+    }
+
+    fn is_behind_fence(&self) -> bool {
+        let fence = self.table.as_ref().and_then(|table| table.fence.as_ref());
+        fence.is_some_and(|fence| fence.again && self.now < fence.through)
     }
 
     fn judge(&mut self) {
@@ -156,7 +173,16 @@ impl World {
         let is_destroyed = |value: &(u8, u64)| self.destroyed.contains(&value.0);
         let is_dead = |value: &(u8, u64)| self.done > 0 && is_destroyed(value) && opens(value);
         let is_lost = |value: &(u8, u64)| opens(value) == is_destroyed(value);
-        if self.values.iter().any(|value| opens(value) && key(table) != Some(*value)) {
+        // A function reads again what its record does not settle.
+        let kept = || self.read.iter().flatten().flatten();
+        let settled = |value: &(u8, u64)| {
+            kept().any(|kept| kept.opens(value.1) && key(Some(kept)) != Some(*value))
+                || !self.is_restored
+                    && opens(value)
+                    && kept().any(|kept| kept.is_forgotten(value.1))
+        };
+        let is_other = |value: &(u8, u64)| opens(value) && key(table) != Some(*value);
+        if self.values.iter().any(|value| is_other(value) || settled(value)) {
             self.broken = Some(Property::NoOtherKey);
         } else if self.values.iter().chain(&key(table)).any(is_dead) {
             self.broken = Some(Property::StaysForgotten);
@@ -199,6 +225,7 @@ fn a_forgotten_subject_stays_so_in_every_order_and_each_rule_is_needed() {
         (Rules::DestroyBeforeFence, Property::NoNewKey),
         (Rules::FenceLostByRestore, Property::StaysForgotten),
         (Rules::NumbersFromOne, Property::NoOtherKey),
+        (Rules::NumberAfterFence, Property::NoOtherKey),
     ] {
         let (broken, _) = explore(rules, Some(breaks));
         assert!(broken.contains(&breaks), "{rules:?}: {broken:?}");

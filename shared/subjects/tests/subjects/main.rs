@@ -4,5 +4,6 @@
 mod costs;
 mod forget;
 mod kms;
+mod rotate;
 mod seal;
 mod world;

@@ -17,8 +17,8 @@ use ordering::submit_order::SubmitOrder;
 use ringfence_aws::Clock;
 use ringfence_core::kit::{BEGIN_MS, id};
 use ringfence_core::{
-    Append, Context, Decisions, Envelope, EventLog, NewEvent, Outcome, SequencedEvent, Slice,
-    events, handle,
+    Append, Context, Decisions, Envelope, EventLog, MailAddress, NewEvent, Outcome, ReadsOf,
+    SequencedEvent, Slice, Vaulted, events, handle,
 };
 use ringfence_dcb_log::{DcbLog, VerifyOptions};
 use ringfence_local::template::Template;
@@ -49,7 +49,9 @@ impl<C: Context> World<C> {
 
     /// Runs the command with a new client. Returns whether it was accepted.
     async fn accepts<S: Slice<Context = C>>(&self, command: S) -> bool {
-        let (log, catalog) = (self.log(), C::catalog().unwrap());
+        let vault = self.dynamo.vault().unwrap();
+        let log = Vaulted::new::<ReadsOf<S>>(self.log(), vault);
+        let catalog = C::catalog().unwrap();
         let (decisions, envelope) = (Decisions::new(0), Envelope::default());
         let handled = handle(&log, &catalog, &decisions, &command, &envelope).await.unwrap();
         matches!(handled.outcome, Outcome::Accepted(_))
@@ -95,11 +97,19 @@ async fn invoices_created_at_once_have_numbers_without_gaps() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_username_that_many_want_goes_to_one() {
+async fn a_username_or_an_address_that_many_want_goes_to_one() {
     let world = World::<accounts::Accounts>::start();
-    let register = |n| RegisterAccount { account_id: id(&format!("a{n}")), username: id("u1") };
+    let register =
+        |n| RegisterAccount { account_id: id(&format!("a{n}")), username: id("u1"), email: None };
     assert_eq!(world.race((0..CALLERS).map(register)).await, 1);
-    assert_eq!(world.count("AccountRegistered").await, 1);
+    let register = |n| RegisterAccount {
+        account_id: id(&format!("b{n}")),
+        username: id(&format!("v{n}")),
+        email: Some(id::<MailAddress>("ada@example.com").into()),
+    };
+    assert_eq!(world.race((0..CALLERS).map(register)).await, 1);
+    assert_eq!(world.count("AccountRegistered").await, 2);
+    assert_eq!(world.count("EmailClaimed").await, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,7 +117,7 @@ async fn a_username_is_either_changed_to_or_registered() {
     let world = World::<accounts::Accounts>::start();
     world.seed(events![AccountRegistered { account_id: id("a1"), username: id("u1") }]).await;
     let change = ChangeUsername { account_id: id("a1"), username: id("u2") };
-    let register = RegisterAccount { account_id: id("a2"), username: id("u2") };
+    let register = RegisterAccount { account_id: id("a2"), username: id("u2"), email: None };
     let (changed, registered) = join(world.accepts(change), world.accepts(register)).await;
     assert_ne!(changed, registered);
     assert_eq!(world.events().await.len(), 2);

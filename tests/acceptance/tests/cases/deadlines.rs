@@ -10,7 +10,7 @@ use ringfence_core::kit::id;
 use ringfence_core::prelude::{Command, Due, Never, Slice};
 use ringfence_core::{
     Append, Appended, CommandContext, Consistency, Context, Decisions, Envelope, EventLog,
-    NewEvent, Plan, Query, QueryItem, SequencedEvent, Tag, handle,
+    NewEvent, Plan, Query, QueryItem, Reads, ReadsOf, SequencedEvent, Tag, Vaulted, handle,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_feed::{Index, Indexer, Partition, Until};
@@ -53,13 +53,20 @@ impl World {
         DcbLog::new(client, "EventTable", Signups::catalog().unwrap(), clock)
     }
 
+    /// The log with a vault.
+    fn vaulted<R: Reads>(&self) -> Vaulted<DcbLog> {
+        Vaulted::new::<R>(self.log(), self.dynamo.vault().unwrap())
+    }
+
     async fn initiate(&mut self, person: &str) {
         let (email_id, otp) = (id(person), id("1"));
-        let event: NewEvent = SignUpInitiated { email_id, otp, name: "Jo".to_owned() }.into();
+        let event: NewEvent =
+            SignUpInitiated { email_id, otp, name: "Jo".to_owned().into() }.into();
         let context = CommandContext { now_ms: self.now_ms(), ..CommandContext::default() };
         let envelope = Envelope { context, ..Envelope::default() };
         let append = Append { events: vec![event], seen: None, record: None, envelope: &envelope };
-        let Appended::Committed(events) = self.log().append(append).await.unwrap() else {
+        let Appended::Committed(events) = self.vaulted::<Consumed>().append(append).await.unwrap()
+        else {
             unreachable!("without a record")
         };
         self.partitions.extend(events.iter().map(Partition::of));
@@ -70,7 +77,8 @@ impl World {
         let command = ConfirmSignUp { email_id: id(person), otp: id("1") };
         let context = CommandContext { now_ms: self.now_ms(), ..CommandContext::default() };
         let envelope = Envelope { context, ..Envelope::default() };
-        let (log, catalog) = (self.log(), Signups::catalog().unwrap());
+        let log = self.vaulted::<ReadsOf<ConfirmSignUp>>();
+        let catalog = Signups::catalog().unwrap();
         handle(&log, &catalog, &Decisions::new(0), &command, &envelope).await.unwrap();
     }
 

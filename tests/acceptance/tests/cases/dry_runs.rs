@@ -34,7 +34,7 @@ impl Course {
             outcome: outcome_text(handled),
             read_requests: usage.reads - looks.reads,
             read_units: usage.total().read - looks.total().read,
-            write_units: intent.as_ref().map_or(0.0, Intent::units),
+            write_units: usage.total().write + intent.as_ref().map_or(0.0, Intent::units),
         }
     }
 

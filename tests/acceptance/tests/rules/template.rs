@@ -290,7 +290,9 @@ fn every_table_is_kept_protected_and_can_be_restored() {
     for application in applications() {
         let template = template(&application.root);
         let tables = resources(&template, "AWS::DynamoDB::Table");
-        assert_eq!(tables.len(), logs(&application).len() + 2, "the logs, the index and the views");
+        let keys = usize::from(application.stack.is_personal());
+        let others = "the logs, the index, the views and the keys of personal data";
+        assert_eq!(tables.len(), logs(&application).len() + 2 + keys, "{others}");
         for (id, table) in tables {
             let resource = &template["Resources"][&id];
             assert_eq!(resource["DeletionPolicy"], "RetainExceptOnCreate", "{id}");
@@ -299,9 +301,14 @@ fn every_table_is_kept_protected_and_can_be_restored() {
             let recovery = &table["PointInTimeRecoverySpecification"];
             assert_eq!(recovery["PointInTimeRecoveryEnabled"], true, "{id}");
             assert_eq!(table["BillingMode"], "PAY_PER_REQUEST", "{id}");
-            let key = json!({ "SSEEnabled": true, "SSEType": "KMS", "KMSMasterKeyId": { "!Ref": "TableKeyArn" } });
+            let by =
+                |key: Value| json!({ "SSEEnabled": true, "SSEType": "KMS", "KMSMasterKeyId": key });
             let none = json!({ "!Ref": "AWS::NoValue" });
-            assert_eq!(table["SSESpecification"], json!({ "!If": ["HasTableKey", key, none] }));
+            let key = match &*id {
+                "KeyTable" => by(json!({ "!GetAtt": "PersonalKey.Arn" })),
+                _ => json!({ "!If": ["HasTableKey", by(json!({ "!Ref": "TableKeyArn" })), none] }),
+            };
+            assert_eq!(table["SSESpecification"], key, "{id}");
         }
     }
 }

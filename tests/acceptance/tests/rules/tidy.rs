@@ -14,7 +14,9 @@ use std::{
 };
 
 use ringfence_acceptance::Application;
+use ringfence_core::Context;
 use ringfence_local::{template::Model, workspace_root};
+use ringfence_services::personal_data::PersonalData;
 use ringfence_testing::template::differences;
 
 /// A source file has at most this many lines, without the cases of a slice.
@@ -38,11 +40,17 @@ impl Function {
         format!("{}/{}", self.context, self.name)
     }
 
-    /// The first line of its documentation, without the name in front.
+    /// The first line of its documentation, or the line with its name, without the name in front.
     fn summary(&self) -> String {
         let source = fs::read_to_string(&self.source).unwrap();
-        let line = source.lines().next().unwrap().trim_start_matches("//! ");
-        line.split_once(": ").unwrap_or_else(|| panic!("{}: {line}", self.name)).1.to_owned()
+        let named = format!("//! - {}: ", self.name);
+        let line = source.lines().find(|line| line.starts_with(&named));
+        let line = line.unwrap_or_else(|| source.lines().next().unwrap());
+        line.trim_start_matches("//! ")
+            .split_once(": ")
+            .unwrap_or_else(|| panic!("{}: {line}", self.name))
+            .1
+            .to_owned()
     }
 }
 
@@ -61,8 +69,11 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 /// of contexts. A function in the template that no context lists serves the whole stack.
 fn functions(Application { root, stack }: &Application, model: &Model) -> Vec<Function> {
     let function = |context: &str, name: &str, is_slice| {
-        let file = format!("functions/{context}/src/{}.rs", name.replace('-', "_"));
-        let (context, name, source) = (context.to_owned(), name.to_owned(), root.join(file));
+        let source = match context {
+            PersonalData::NAME => workspace_root().join("shared/services/src/personal_data.rs"),
+            _ => root.join(format!("functions/{context}/src/{}.rs", name.replace('-', "_"))),
+        };
+        let (context, name) = (context.to_owned(), name.to_owned());
         Function { context, name, source, is_slice }
     };
     let slices = stack.slices().map(|(context, slice)| function(context.name, slice.name, true));

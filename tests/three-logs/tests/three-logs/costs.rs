@@ -27,7 +27,7 @@ pub(crate) struct Cost {
     pub(crate) write: f64,
 }
 
-const fn cost(reads: u32, writes: u32, read: f64, write: f64) -> Option<Cost> {
+pub(crate) const fn cost(reads: u32, writes: u32, read: f64, write: f64) -> Option<Cost> {
     Some(Cost { requests: (reads, writes), read, write })
 }
 
@@ -50,7 +50,7 @@ pub(crate) const ROWS: [Row; 6] = [
 ];
 
 /// The meter's counts while `operation` runs.
-async fn metered(meter: &Meter, operation: impl Future<Output = ()>) -> Option<Cost> {
+pub(crate) async fn metered(meter: &Meter, operation: impl Future<Output = ()>) -> Option<Cost> {
     let before = meter.snapshot();
     operation.await;
     let used = meter.snapshot().since(&before);

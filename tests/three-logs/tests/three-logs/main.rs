@@ -8,6 +8,7 @@ extern crate ringfence_core as ringfence; // the derive macros use this name
 mod costs;
 mod nested;
 mod page;
+mod personal;
 mod promises;
 mod same;
 mod stack;
