@@ -140,7 +140,7 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     for tile in [
         "tile wrong\"><a href=\"/commands\">Commands</a><strong>22<",
         "tile\"><a href=\"/views\">Views</a><strong>2<",
-        "tile\"><a href=\"/lanes\">Reactors</a><strong>1<",
+        "tile\"><a href=\"/lanes\">Reactors</a><strong>2<",
         "tile wrong\"><a href=\"/dead-letters\">Dead letters</a><strong>2<",
     ] {
         assert!(page.contains(tile), "{tile}: {page}");
@@ -169,7 +169,7 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
         "{lines}"
     );
     let counts = &status["counts"];
-    assert_eq!((&counts["views"], &counts["reactors"]), (&json!(2), &json!(1)), "{status}");
+    assert_eq!((&counts["views"], &counts["reactors"]), (&json!(2), &json!(2)), "{status}");
     assert_eq!(status["unknown"].as_array().unwrap().len(), 1, "no flag names a queue: {status}");
     let nowhere = ["--view-table", "none", "--command-queue", "http://127.0.0.1:1/0/none"];
     let (_, unread) = world.json(&[&["status"], &nowhere[..]].concat());
