@@ -2,6 +2,7 @@
 
 mod forget;
 mod list;
+mod rotate;
 mod show;
 mod verify;
 
@@ -24,6 +25,8 @@ pub(crate) enum Subjects {
     Show(show::Arguments),
     /// Lists the people who were forgotten.
     List(list::Arguments),
+    /// Makes a new key of the stack.
+    Rotate(rotate::Arguments),
     /// Compares the events about forgotten people with the table of keys, and looks for personal data in clear and for
     /// lost keys. Status 0: all in order, 1: not, 2: error.
     Verify(verify::Arguments),
@@ -35,6 +38,7 @@ pub(crate) async fn subjects(command: &Subjects, lists: &Lists) -> Result<ExitCo
         Subjects::Allow(arguments) => forget::allow(arguments).await,
         Subjects::Show(arguments) => show::show(arguments, lists).await,
         Subjects::List(arguments) => list::list(arguments).await,
+        Subjects::Rotate(arguments) => rotate::rotate(arguments).await,
         Subjects::Verify(arguments) => verify::verify(arguments, lists).await,
     }
 }

@@ -203,6 +203,7 @@ fn every_command_shows_an_example() {
         "subjects allow",
         "subjects show",
         "subjects list",
+        "subjects rotate",
         "subjects verify",
         "template",
     ] {

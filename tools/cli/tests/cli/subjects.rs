@@ -148,6 +148,13 @@ async fn a_person_is_forgotten_and_a_run_goes_on_where_another_stopped() {
     assert_eq!(forget(), (0, true, true, true));
     assert_eq!((hotel.forgotten().await, listed()), (2, "forgotten".into()));
 
+    let rotated = |of: &str| {
+        let (status, rotated, _) = hotel.subjects(&format!("rotate {of} --json"));
+        (status, rotated["number"].clone(), rotated["isNew"].clone())
+    };
+    assert_eq!(rotated("branch"), (0, json!(1), json!(false)), "it is too new");
+    assert_eq!(rotated("blind"), (0, Value::Null, Value::Null), "no command has needed one");
+
     // Of somebody unknown there is no value to try.
     let (status, forgotten, _) = hotel.subjects("forget zoe --why asked --json");
     assert_eq!((status, &forgotten["hadKey"]), (1, &json!(false)));
