@@ -94,7 +94,8 @@ impl Reactor for ConfirmOrder {
         let vault = vault(names, &client, &Clock::system()).await?;
         let index = Index::new(client.clone(), index_table, []);
         let views = [Definition::of::<Orders>(), Definition::of::<Customers>()];
-        let views = ViewReader::new(client, index, view_table, &views).with_vault(vault);
+        let views = ViewReader::new(client, index, view_table, &views)
+            .with_vault(vault.map(|vault| vault as _));
         Ok(Self { mailer: Mailer::open(mail).await?, views })
     }
 

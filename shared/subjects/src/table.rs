@@ -84,7 +84,7 @@ impl KeyTable {
         Self { table: self.table.on(meter), ..self.clone() }
     }
 
-    /// The same table for a dry run: nothing is written.
+    /// The same table for a dry run: nothing is written, but counted.
     pub(crate) fn dry(&self) -> Self {
         Self { is_dry: true, ..self.clone() }
     }
@@ -199,6 +199,7 @@ impl KeyTable {
     /// A refusal after a lost answer can be about our own item, which the failure has.
     async fn write(&self, item: Item, read: Option<&Item>) -> Result<Written, StoreError> {
         if self.is_dry {
+            self.table.count_put(&item);
             return Ok(Written::Ours);
         }
         let put = put(self.table.name(), item, read);

@@ -41,6 +41,9 @@ pub(crate) async fn check_personal<S: Slice<Context: Context<Log: Log<S>>>>(temp
             decide_forgotten(template, tips, case).await;
         }
     }
+    if cases == 0 {
+        return;
+    }
     let found: Vec<_> = places.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     println!(
         "{}: {values} personal values in {cases} cases; {searched} cases show none in {}",
