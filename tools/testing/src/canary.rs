@@ -19,8 +19,8 @@ use ringfence_subjects::KeyTable;
 use ringfence_template::written::table_of;
 use serde_json::{Value, json};
 
-use crate::cases::{open, prepared, tips_of};
 use crate::dynamo::KEYS;
+use crate::prepared::{open, prepared, tips_of};
 
 /// A command has this long, in milliseconds.
 const TIME_MS: u64 = 60_000;
