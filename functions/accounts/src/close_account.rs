@@ -39,7 +39,7 @@ impl Slice for CloseAccount {
         match state.username(&account_id).cloned() {
             Some(username) => {
                 // A tag can't be made of a forgotten address.
-                let email = state.email(&account_id);
+                let email = state.email(&account_id).cloned();
                 let id = account_id.clone();
                 let released = email.map(|email| EmailReleased { account_id: id, email });
                 let closed = Written::Closed(AccountClosed { account_id, username });

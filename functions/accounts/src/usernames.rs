@@ -95,14 +95,14 @@ impl Usernames {
     }
 
     /// The mail address of an account; `None` also if its person is forgotten.
-    pub fn email(&self, account: &AccountId) -> Option<Personal<MailAddress>> {
-        self.emails.get(account).filter(|email| !email.is_forgotten()).cloned()
+    pub fn email(&self, account: &AccountId) -> Option<&Personal<MailAddress>> {
+        self.emails.get(account).filter(|email| !email.is_forgotten())
     }
 
     /// Whether another account has the mail address of the command. The tag of the address found it, so nobody compares
-    /// addresses, and a person who is forgotten keeps the address.
+    /// addresses. Forgetting is no conflict, but it can only make an address free.
     pub fn email_is_taken(&self, account: &AccountId) -> bool {
-        self.emails.keys().any(|holder| holder != account)
+        self.emails.keys().any(|holder| holder != account && self.email(holder).is_some())
     }
 
     /// Whether an account has the username, or gave it up within the time of retention.

@@ -154,6 +154,12 @@ impl Meter {
         });
     }
 
+    /// Adds a write of so many units, which a dry run does not send.
+    pub fn planned(&self, write_units: f64) {
+        self.sent(Kind::Write);
+        self.refused(Kind::Write, write_units);
+    }
+
     /// The consumption so far.
     #[must_use]
     pub fn snapshot(&self) -> Usage {

@@ -117,12 +117,6 @@ impl Table {
         Self { meter: meter.clone(), ..self.clone() }
     }
 
-    /// Counts a put that a dry run does not send.
-    pub fn count_put(&self, item: &Item) {
-        self.meter.sent(Kind::Write);
-        self.meter.refused(Kind::Write, write_units(item_bytes(item)));
-    }
-
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -131,7 +131,7 @@ pub use decide::due::{Due, DueRow};
 pub use decide::handle::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
 pub use decide::on_log::{OnEvents, OnLog};
 pub use decide::once::events_are_record;
-pub use decide::record::record_of;
+pub use decide::record::{record_of, refuses};
 pub use decide::slice::{
     Callers, Cause, Command, Context, LogOf, ReadsOf, Slice, TopicEvent, is_personal, route_scopes,
 };

@@ -176,10 +176,10 @@ impl Problem {
         &self.detail
     }
 
-    /// Whether a reaction is done with its command: the slice rejects it, its person is forgotten, or an earlier version
-    /// of the reaction took effect in its place. After any other problem the command has no answer yet.
+    /// Whether a reaction is done with its command: the slice rejects it, or an earlier version of the reaction took
+    /// effect in its place. After any other problem the command has no answer yet.
     pub fn settles_reaction(&self) -> bool {
-        matches!(self.kind, "rejected" | "key-reused" | "subject-forgotten")
+        matches!(self.kind, "rejected" | "key-reused")
     }
 
     /// Whether it answers a command for good: the same command would get the same answer. After any other problem it

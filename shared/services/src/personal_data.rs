@@ -73,7 +73,7 @@ pub struct Nothing;
 /// Why nobody is forgotten.
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
-pub enum Rejection {
+pub enum NotForgotten {
     /// A text is missing or too long.
     #[error("`{field}` has {bytes} bytes; it must have 1 to {limit}")]
     InvalidLength {
@@ -100,15 +100,19 @@ impl Slice for ForgetSubject {
     type Context = PersonalData;
     type State = Nothing;
     type Writes = SubjectForgotten;
-    type Rejection = Rejection;
+    type Rejection = NotForgotten;
 
-    fn decide(&self, _: &Nothing, _: &CommandContext) -> Result<Vec<SubjectForgotten>, Rejection> {
+    fn decide(
+        &self,
+        _: &Nothing,
+        _: &CommandContext,
+    ) -> Result<Vec<SubjectForgotten>, NotForgotten> {
         let Self { subject_id, why } = self.clone();
         for (field, bytes, limit) in
             [("subjectId", subject_id.len(), SUBJECT_BYTES_MAX), ("why", why.len(), WHY_BYTES_MAX)]
         {
             if !(1..=limit).contains(&bytes) {
-                return Err(Rejection::InvalidLength { field, bytes, limit });
+                return Err(NotForgotten::InvalidLength { field, bytes, limit });
             }
         }
         Ok(vec![SubjectForgotten { subject_id, why }])
@@ -118,7 +122,8 @@ impl Slice for ForgetSubject {
         let forget =
             |why: &str| ForgetSubject { subject_id: "ada".to_owned(), why: why.to_owned() };
         let long = "y".repeat(WHY_BYTES_MAX + 1);
-        let wrong = |bytes| Rejection::InvalidLength { field: "why", bytes, limit: WHY_BYTES_MAX };
+        let wrong =
+            |bytes| NotForgotten::InvalidLength { field: "why", bytes, limit: WHY_BYTES_MAX };
         vec![
             given([]).when(forget("asked for it")).then([forgotten()]),
             case("a person who may be known again")

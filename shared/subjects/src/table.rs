@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_dynamodb::Client;
-use ringfence_aws::{ATTEMPTS_MAX, Clock, Failure, GaveUp, Item, Meter, Retry, Table};
+use ringfence_aws::{
+    ATTEMPTS_MAX, Clock, Failure, GaveUp, Item, Meter, Retry, Table, item_bytes, write_units,
+};
 use ringfence_core::StoreError;
 
 use crate::item::{
@@ -84,7 +86,7 @@ impl KeyTable {
         Self { table: self.table.on(meter), ..self.clone() }
     }
 
-    /// The same table for a dry run: nothing is written, but counted.
+    /// The same table for a dry run: nothing is written.
     pub(crate) fn dry(&self) -> Self {
         Self { is_dry: true, ..self.clone() }
     }
@@ -199,7 +201,7 @@ impl KeyTable {
     /// A refusal after a lost answer can be about our own item, which the failure has.
     async fn write(&self, item: Item, read: Option<&Item>) -> Result<Written, StoreError> {
         if self.is_dry {
-            self.table.count_put(&item);
+            self.meter().planned(write_units(item_bytes(&item)));
             return Ok(Written::Ours);
         }
         let put = put(self.table.name(), item, read);

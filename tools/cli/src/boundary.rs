@@ -23,7 +23,7 @@ use crate::commands::CommandLines;
 use crate::machine::dynamo_client;
 use crate::out::{Output, write_line};
 use crate::place::tag;
-use crate::shown::{Newest, ShownEvent};
+use crate::shown::{Newest, ShownEvent, for_people};
 use crate::tables::{self, LogTables};
 
 /// Conflicts of the last day are shown.
@@ -329,7 +329,7 @@ impl Display for Look {
         write_line!(f, "")?;
         write_line!(f, "Its latest events, the newest first:")?;
         for event in &self.events {
-            let (at, id, data) = (event.recorded_at(), event.id(), &event.data);
+            let (at, id, data) = (event.recorded_at(), event.id(), for_people(&event.data));
             write_line!(f, "  {at} {id} {}{} {data}", event.event_type, event.version())?;
         }
         write_line!(f, "")?;

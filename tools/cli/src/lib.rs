@@ -51,6 +51,7 @@ mod sql;
 pub mod stack;
 pub mod stats;
 mod status;
+mod subjects;
 pub mod tables;
 mod tail;
 mod template;
@@ -177,6 +178,9 @@ enum OfAll {
     /// Checks whether this build can replace the deployed one.
     #[command(subcommand)]
     Schemas(Schemas),
+    /// Forgets people, and shows what is known of them.
+    #[command(subcommand)]
+    Subjects(subjects::Subjects),
     /// Retries work that failed and was kept in a queue or a bucket. Status 0: nothing is left, 1: some failed again
     /// and stay, 2: error.
     Redrive(redrive::Arguments),
@@ -318,15 +322,11 @@ impl OfAll {
             Self::Export(arguments) => export::export(arguments, lists).boxed_local(),
             Self::Sql(arguments) => ready(sql::sql(arguments, lists)).boxed_local(),
             Self::Import(arguments) => import::import(arguments, lists).boxed_local(),
-            Self::Aggregates(Aggregates::Verify(arguments)) => {
-                aggregates::verify(arguments).boxed_local()
-            }
+            Self::Aggregates(Aggregates::Verify(it)) => aggregates::verify(it).boxed_local(),
             Self::Aggregates(Aggregates::List(arguments)) => {
                 aggregates::list::list(arguments, lists).boxed_local()
             }
-            Self::Documents(Documents::Verify(arguments)) => {
-                documents::verify(arguments).boxed_local()
-            }
+            Self::Documents(Documents::Verify(it)) => documents::verify(it).boxed_local(),
             Self::Documents(Documents::Prune(arguments)) => {
                 documents::prune::prune(arguments, lists).boxed_local()
             }
@@ -336,12 +336,8 @@ impl OfAll {
             Self::Replay(Replay::View(arguments)) => view::rebuild(arguments, lists).boxed_local(),
             Self::Index(Index::Verify(arguments)) => index::verify(arguments, lists).boxed_local(),
             Self::Index(Index::Repair(arguments)) => index::repair(arguments, lists).boxed_local(),
-            Self::Checkpoint(Checkpoint::Show(arguments)) => {
-                checkpoint::show(arguments).boxed_local()
-            }
-            Self::Checkpoint(Checkpoint::Set(arguments)) => {
-                checkpoint::set(arguments).boxed_local()
-            }
+            Self::Checkpoint(Checkpoint::Show(it)) => checkpoint::show(it).boxed_local(),
+            Self::Checkpoint(Checkpoint::Set(it)) => checkpoint::set(it).boxed_local(),
             Self::Parked(Parked::Show(arguments)) => parked::show(arguments, lists).boxed_local(),
             Self::Parked(Parked::Retry(arguments)) => parked::retry(arguments, lists).boxed_local(),
             Self::Parked(Parked::SkipEvent(arguments)) => {
@@ -360,6 +356,7 @@ impl OfAll {
             Self::Schemas(Schemas::Check(arguments)) => {
                 schemas::check(arguments, lists).boxed_local()
             }
+            Self::Subjects(command) => subjects::subjects(command, lists).boxed_local(),
             Self::Redrive(arguments) => redrive::redrive(arguments, lists).boxed_local(),
         }
     }

@@ -72,7 +72,7 @@ fn text(map: &Map) -> String {
     for context in &map.contexts {
         let _ = writeln!(text, "{context}");
         for node in map.nodes.iter().filter(|node| node.context == *context) {
-            let _ = writeln!(text, "  {} ({})", node.name, node.what);
+            let _ = writeln!(text, "  {} ({})", node.name, node.words());
             for boundary in &node.reads {
                 let _ = writeln!(text, "    reads {}: {}", boundary.shape, boundary.names());
             }

@@ -72,9 +72,19 @@ impl Wanted {
                 near(unknown, &known)
             );
         }
-        let known =
-            stack.catalog.schemas().flat_map(|schema| schema.tags.iter()).map(|tag| &*tag.key);
-        let known: BTreeSet<_> = known.collect();
+        let tags = || stack.catalog.schemas().flat_map(|schema| schema.tags.iter());
+        let is_blind = |tag: &&Tag| {
+            let number = tag.value.strip_prefix('b').and_then(|rest| rest.split_once('.'));
+            let is_of_vault = number.is_some_and(|(number, _)| number.parse::<u32>().is_ok());
+            !is_of_vault && tags().any(|of| of.blind && of.key == tag.key)
+        };
+        for Tag { key, .. } in self.tags.iter().filter(is_blind) {
+            remark!(
+                "warning: the tag {key} is blind, so no event has it with this value. Give the value that an event has, \
+                 which begins with b and a number"
+            );
+        }
+        let known: BTreeSet<_> = tags().map(|tag| &*tag.key).collect();
         for tag in self.tags.iter().filter(|tag| !known.contains(&*tag.key)) {
             remark!(
                 "warning: no event of this build has a tag {}{}",

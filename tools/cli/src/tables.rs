@@ -13,6 +13,7 @@ use ringfence_document_log::{DocumentLog, DynamoStore};
 use ringfence_feed::{Checkpoint, FeedError, Index, Sources};
 use ringfence_lambda::VaultNames;
 use ringfence_log::{InTable, OpenSource, StackLogs};
+use ringfence_subjects::{KeyTable, KeyVault};
 
 use crate::layout::Layout;
 use crate::machine::{sdk_config, trust};
@@ -134,15 +135,36 @@ impl KeyFlags {
     /// # Errors
     /// The key's file can't be read, or the configuration lacks something for KMS.
     pub async fn open(&self, logs: StackLogs) -> Result<StackLogs> {
+        match self.key_table {
+            None => Ok(logs),
+            Some(_) => Ok(StackLogs { vault: Some(Arc::new(self.vault(&logs).await?)), ..logs }),
+        }
+    }
+
+    /// The vault.
+    ///
+    /// # Errors
+    /// As of [`KeyFlags::open`], or no flag names the keys.
+    pub(crate) async fn vault(&self, logs: &StackLogs) -> Result<KeyVault> {
         let Self { key_table, personal_key, stack_name } = self.clone();
-        let named = key_table.zip(personal_key).zip(stack_name);
-        let Some(((table, key), stack)) = named else { return Ok(logs) };
+        let named = key_table.zip(personal_key).zip(stack_name).context(NO_KEYS)?;
+        let ((table, key), stack) = named;
         let names = VaultNames { stack, table, key, bundle: String::new() };
         let vault = names.open(&sdk_config().await?, &trust()?, &logs.client, &logs.clock).await;
-        let vault = Arc::new(vault.map_err(|error| anyhow!(error))?);
-        Ok(StackLogs { vault: Some(vault), ..logs })
+        vault.map_err(|error| anyhow!(error))
+    }
+
+    /// The table of keys.
+    ///
+    /// # Errors
+    /// No flag names it.
+    pub(crate) fn table(&self, client: &Client) -> Result<KeyTable> {
+        let name = self.key_table.as_ref().context(NO_KEYS)?;
+        Ok(KeyTable::new(client.clone(), name, Clock::system()))
     }
 }
+
+const NO_KEYS: &str = "name the table of keys with --key-table or --stack";
 
 /// The table of a log.
 ///
@@ -263,7 +285,7 @@ pub struct FeedTables {
     /// The table of the index.
     pub index: IndexTable,
     #[command(flatten)]
-    logs: LogTables,
+    pub(crate) logs: LogTables,
 }
 
 impl FeedTables {

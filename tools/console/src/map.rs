@@ -265,7 +265,7 @@ impl Traffic {
         html! {
             tr {
                 th scope="row" { (link(slice)) }
-                td { (slice.what) }
+                td { (slice.words()) }
                 td.bad[note.is_some_and(|note| note.is_wrong)] { (note.map_or("", |note| &note.text)) }
                 td { div.chips { @for event in map.before(&slice.id) { (link(event)) } } }
                 td {
@@ -273,7 +273,11 @@ impl Traffic {
                         div { (boundary.shape) " " span.note { (boundary.names()) } }
                     }
                 }
-                td { div.chips { @for event in writes { (link(event)) } } }
+                td {
+                    div.chips {
+                        @for event in writes { (link(event)) @if event.personal { span.note { "personal data" } } }
+                    }
+                }
                 td { div.chips { @for node in map.followers(&slice.id) { (link(node)) } } }
             }
         }
@@ -334,6 +338,7 @@ mod tests {
             name: name.to_owned(),
             about: String::new(),
             reads: Vec::new(),
+            personal: false,
         };
         let edge = |from: &str, to: &str, does| Edge { from: from.into(), to: to.into(), does };
         Map {

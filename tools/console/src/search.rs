@@ -130,7 +130,7 @@ fn named(stack: &Stack, text: &str) -> Vec<Answer> {
         if !is_exact && !node.id.to_lowercase().contains(&part) {
             return None;
         }
-        let what = format!("{} of {}", node.what, node.context);
+        let what = format!("{} of {}", node.words(), node.context);
         Some(Answer { link: page_link(node), what, url: page_url(node), is_exact })
     };
     Map::of(stack).nodes.iter().filter_map(answer).collect()

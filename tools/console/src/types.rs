@@ -6,7 +6,7 @@ use axum::extract::State;
 use maud::{Markup, html};
 use ringfence_cli::readable;
 use ringfence_cli::shown::cut;
-use ringfence_core::EventSchema;
+use ringfence_core::{EventSchema, TagSchema};
 use ringfence_feed::{FeedError, Index, KnownEntry};
 use ringfence_schemas::Lock;
 use ringfence_stack::{ContextInfo, Stack};
@@ -82,7 +82,8 @@ fn schema<'a>(stack: &'a Stack, context: &str, name: &str) -> Option<&'a EventSc
 
 fn tags(schema: &EventSchema, is_partition: bool) -> String {
     let tags = schema.tags.iter().filter(|tag| tag.partition == is_partition);
-    tags.map(|tag| &*tag.key).collect::<Vec<_>>().join(", ")
+    let key = |tag: &TagSchema| format!("{}{}", tag.key, if tag.blind { " (blind)" } else { "" });
+    tags.map(key).collect::<Vec<_>>().join(", ")
 }
 
 /// The page of all types.

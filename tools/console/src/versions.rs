@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 use ringfence_cli::shown::cut;
-use ringfence_core::{EventSchema, visible};
+use ringfence_core::{EventSchema, Subjects, visible};
 use ringfence_schemas::{Lock, LockError, LockedType, LockedVersion, Shape};
 use serde_json::Value;
 
@@ -33,10 +33,10 @@ impl Versions<'_> {
         let older: Vec<_> = released.flat_map(|it| it.versions.range(..newest)).rev().collect();
         let mut next = self.now.and_then(|now| now.versions.get(&newest));
         html! {
-            @if let Some(version) = next { h2 { "Fields" } (fields(version, None)) }
+            @if let Some(version) = next { h2 { "Fields" } (fields(version, &schema.subjects, None)) }
             @for (number, version) in &older {
                 h2 { "Version " (number) }
-                (fields(version, next.replace(version).map(|next| (*number + 1, next))))
+                (fields(version, &schema.subjects, next.replace(version).map(|next| (*number + 1, next))))
                 (upcast(schema, **number, version))
             }
             @match &self.released {
@@ -71,10 +71,14 @@ fn upcast(schema: &EventSchema, number: u32, version: &LockedVersion) -> Markup 
 
 /// The fields of a payload, with examples from the cases of slices; and what the version after it, of this number, has
 /// in their place.
-fn fields(version: &LockedVersion, next: Option<(u32, &LockedVersion)>) -> Markup {
+fn fields(
+    version: &LockedVersion,
+    subjects: &Subjects,
+    next: Option<(u32, &LockedVersion)>,
+) -> Markup {
     let of = |version: &LockedVersion| {
         let mut rows = Vec::new();
-        members(["", ""], &version.shape, LEVELS_MAX, &mut rows);
+        members(["", ""], &version.shape, LEVELS_MAX, subjects, &mut rows);
         rows
     };
     let (rows, later) = (of(version), next.map(|(number, next)| (number, of(next))));
@@ -133,7 +137,13 @@ struct Field {
 }
 
 /// Adds the members of a shape whose name and JSON pointer are these.
-fn members([name, pointer]: [&str; 2], shape: &Shape, levels: usize, rows: &mut Vec<Field>) {
+fn members(
+    [name, pointer]: [&str; 2],
+    shape: &Shape,
+    levels: usize,
+    subjects: &Subjects,
+    rows: &mut Vec<Field>,
+) {
     match shape {
         Shape::Object(all) if levels > 0 => {
             for (member, of) in all {
@@ -142,19 +152,30 @@ fn members([name, pointer]: [&str; 2], shape: &Shape, levels: usize, rows: &mut 
                 let member = member.replace('~', "~0").replace('/', "~1");
                 let pointer = format!("{pointer}/{member}");
                 let optional = if of.is_optional { ", may be absent" } else { "" };
-                let takes = format!("{}{optional}", words(&of.shape));
+                let of_whom = match (&of.shape, subject(subjects, &name)) {
+                    (Shape::Personal(_), Some(subject)) => format!(" of {subject}"),
+                    _ => String::new(),
+                };
+                let takes = format!("{}{of_whom}{optional}", words(&of.shape));
                 rows.push(Field { name: name.clone(), pointer: pointer.clone(), takes });
-                members([&name, &pointer], &of.shape, levels - 1, rows);
+                members([&name, &pointer], &of.shape, levels - 1, subjects, rows);
             }
         }
         Shape::List { item, .. } => {
-            members([&format!("{name}[]"), &format!("{pointer}/0")], item, levels, rows);
+            members([&format!("{name}[]"), &format!("{pointer}/0")], item, levels, subjects, rows);
         }
         Shape::Nullable(shape) | Shape::Personal(shape) => {
-            members([name, pointer], shape, levels, rows);
+            members([name, pointer], shape, levels, subjects, rows);
         }
         _ => {}
     }
+}
+
+/// The field with the person's id, for a personal value in this place.
+fn subject(subjects: &Subjects, name: &str) -> Option<&'static str> {
+    let field = name.split(['.', '[']).next().unwrap_or_default();
+    let own = subjects.of_fields.iter().find(|(of, _)| *of == field);
+    own.map(|(_, subject)| *subject).or(subjects.of_all)
 }
 
 /// A shape in words.
@@ -219,15 +240,17 @@ mod tests {
             Shape::Object(members.collect::<BTreeMap<_, _>>())
         };
         let name = Shape::String { min: 1, max: Some(9), pattern: None, format: None };
-        let item = Box::new(object(vec![("a/b", member(name, true))]));
+        let item = Box::new(object(vec![("a/b", member(Shape::Personal(Box::new(name)), true))]));
         let lines = Shape::List { item, min: 0, max: Some(3) };
         let shape = object(vec![("lines", member(Shape::Nullable(Box::new(lines)), false))]);
         let samples = vec![json!({ "lines": null }), json!({ "lines": [{ "a/b": "<x>" }] })];
-        let page = fields(&LockedVersion { shape, samples, ..LockedVersion::default() }, None);
+        let version = LockedVersion { shape, samples, ..LockedVersion::default() };
+        let subjects = Subjects { of_all: None, of_fields: &[("lines", "hostId")] };
+        let page = fields(&version, &subjects, None);
         let page = page.into_string();
         for text in [
             "list of object, up to 3 values or null",
-            "<code>lines[].a/b</code></th><td>string, 1 to 9 bytes, may be absent</td>",
+            "<code>lines[].a/b</code></th><td>string, 1 to 9 bytes, personal of hostId, may be absent</td>",
             "<td><code>&quot;&lt;x&gt;&quot;</code></td>",
         ] {
             assert!(page.contains(text), "{text}: {page}");

@@ -171,7 +171,7 @@ impl<'a> Walker<'a> {
         field: &str,
         expected: &Value,
     ) -> Result<()> {
-        let partition = event["partition"].as_str().unwrap_or_default();
+        let partition = event["partition"].as_str().unwrap_or_default().replace('#', "%23");
         let slot = &event["slot"];
         let query = format!("partition={partition}&slot={slot}&wait={VIEW_WAIT_MS}");
         let (status, body) = self.get(path, &query).await?;

@@ -19,7 +19,7 @@ const WRITTEN: &str = "
     IndexTable IndexTableArn IndexTableName IndexTableStreamArn JwtAudience JwtIssuer JwtIssuers
     KeyTable KeyTableArn KeyTableName LanesParked LinesOfFailures LinesOfLateRecords LogLevel LogRetentionDays Logs LookAtMappings
     MailFrom MailIdentity MappingsStopped MetricsPerSlice ProjectViews ProjectViewsFailedBatches ProjectViewsRole ProjectViewsStream
-    PersonalKey PublishEvents PublishEventsAggregates PublishEventsDeadLetters PublishEventsDocuments
+    PersonalKey PersonalKeyArn PublishEvents PublishEventsAggregates PublishEventsDeadLetters PublishEventsDocuments
     PublishEventsFailedBatches PublishEventsHasDeadLetters PublishEventsRole PublishEventsStream
     QueryViews QueryViewsConcurrency QueryViewsRole ReactInOrder ReactInOrderRole ReaderMemory RowsParked RunCommands
     RunCommandsRole ShowDashboard SmtpUrlParameter SpansUrl StreamsBehind TableKeyArn UserPool

@@ -303,7 +303,15 @@ pub fn forward(context: &str, base: &Lock, now: &Lock) -> Vec<Finding> {
         let (known, written) = (base.newest(), now.written());
         // A type without a version is not released yet.
         if known > 0 && known < written {
-            found.push(written_words::written_unread(context, name, written, known));
+            let of =
+                |lock: &LockedType, number| lock.versions.get(&number).map(|it| it.shape.clone());
+            let differences =
+                of(base, known).zip(of(now, written)).map(|(was, is)| was.differences(&is));
+            let is_personal = differences
+                .iter()
+                .flatten()
+                .any(|it| it.kind == DifferenceKind::Personal { is_now: true });
+            found.push(written_words::written_unread(context, name, (written, known), is_personal));
         }
         let is_lost = |number: &&u32| **number < now.newest() && !now.versions.contains_key(number);
         let lost = base.versions.keys().find(is_lost);

@@ -14,7 +14,7 @@ use ringfence_reactors::Reactor;
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::{Definition, View};
 use serde::de::Error as _;
-use serde_json::{Error, json};
+use serde_json::{Error, Value, json};
 
 use crate::Audience;
 use crate::fold::Fold;
@@ -84,9 +84,7 @@ impl Readers {
             return self.unreadable_by(catalogs, event, |_| true);
         }
         let mut opened = event.clone();
-        for value in values(&mut opened.data, Form::Sealed) {
-            *value = json!({ FORGOTTEN: true, OF: value[OF] });
-        }
+        forget(&mut opened.data);
         let mut found = self.unreadable_by(catalogs, event, |of| of == Audience::Rows);
         found.extend(self.unreadable_by(catalogs, &opened, |of| of != Audience::Rows));
         // A catalog that can't make the newest shape says it for both.
@@ -123,6 +121,13 @@ impl Readers {
     /// The folds of a context whose results are stored.
     pub(crate) fn folds(&self, context: &str) -> impl Iterator<Item = &Fold> {
         self.folds.iter().filter(move |fold| fold.context == context)
+    }
+}
+
+/// Puts a forgotten value in the place of each sealed one, which a reader without a key can't decode.
+pub(crate) fn forget(data: &mut Value) {
+    for value in values(data, Form::Sealed) {
+        *value = json!({ FORGOTTEN: true, OF: value[OF] });
     }
 }
 

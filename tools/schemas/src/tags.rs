@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use ringfence_core::{Context, Current, Event, EventVisitor, LogKind, LogName, Slice, Tag, Writes};
 use ringfence_log::Log;
 use ringfence_stack::{MemberList, Members, Visitor};
-use serde_json::Error;
+use serde_json::{Error, Value};
 
-/// Makes the tags of an event of a type.
-type TagsOf = fn(&Current<'_>) -> Result<Vec<Tag>, Error>;
+use crate::readers::forget;
+
+/// Makes the tags of a payload of a type.
+type TagsOf = fn(&Value) -> Result<Vec<Tag>, Error>;
 
 /// Makes tags from payloads, for each type of events that a context on the DCB log declares.
 #[derive(Clone, Debug, Default)]
@@ -27,21 +29,24 @@ impl PayloadTags {
         tags
     }
 
-    /// The tags that an event with this payload must have; `None` if the stack does not list its type.
+    /// The tags that an event with this payload must have; `None` if the stack does not list its type. A sealed value has
+    /// none: without its key nobody can make its blind tag.
     ///
     /// # Errors
     /// The type can't read the payload.
     #[must_use]
     pub fn of_event(&self, event: &Current<'_>) -> Option<Result<Vec<Tag>, Error>> {
-        self.by_type.get(&*event.event_type).map(|tags| tags(event))
+        let tags = self.by_type.get(&*event.event_type)?;
+        let mut data = event.data.clone();
+        forget(&mut data);
+        Some(tags(&data))
     }
 }
 
 impl EventVisitor for PayloadTags {
     fn event<E: Event>(&mut self) {
         if self.is_dcb {
-            self.by_type
-                .insert(E::NAME, |event| E::deserialize(&event.data).map(|event| event.tags()));
+            self.by_type.insert(E::NAME, |data| E::deserialize(data).map(|event| event.tags()));
         }
     }
 }

@@ -63,17 +63,31 @@ fn sealed() -> Value {
     json!({ SEALED: "", OF: "sample", "k": 1 })
 }
 
+impl Shape {
+    /// Whether a personal value of a payload is in clear.
+    #[must_use]
+    pub fn is_in_clear(&self, data: &Value) -> bool {
+        let is_there = |place: &String| data.pointer(place).is_some_and(|value| !value.is_null());
+        in_clear(self, data).iter().any(is_there)
+    }
+}
+
 /// Seals each personal value, as it is before a payload is stored.
 pub(crate) fn seal(shape: &Shape, data: &mut Value) {
+    for place in in_clear(shape, data) {
+        data.pointer_mut(&place).into_iter().for_each(|value| *value = sealed());
+    }
+}
+
+/// The places of the personal values that are in clear.
+fn in_clear(shape: &Shape, data: &Value) -> Vec<String> {
     let mut places = Vec::new();
     walk(shape, data, "", &mut |place, shape, value| {
         if matches!(shape, Shape::Personal(_)) && form(value) == Form::Plain {
             places.push(place.to_owned());
         }
     });
-    for place in places {
-        data.pointer_mut(&place).into_iter().for_each(|value| *value = sealed());
-    }
+    places
 }
 
 /// Visits each value within `value` with its shape and its place, a JSON pointer. It passes over values of another

@@ -47,8 +47,13 @@ pub(crate) fn downcast_wrong(
         ))
 }
 
-/// A version that is written, and that the base does not know.
-pub(crate) fn written_unread(context: &str, name: &str, written: u32, known: u32) -> Finding {
+/// A version that is written, and that the base does not know. `is_personal` says whether a field became personal.
+pub(crate) fn written_unread(
+    context: &str,
+    name: &str,
+    (written, known): (u32, u32),
+    is_personal: bool,
+) -> Finding {
     let change = format!("is written, and the base knows the versions up to {known}");
     finding(context, format!("{name} version {written}"), vec![change])
         .breaks(
@@ -56,10 +61,16 @@ pub(crate) fn written_unread(context: &str, name: &str, written: u32, known: u32
             "in the middle of a deploy, and after a roll-back, functions of the base leave such events waiting: \
              commands that read them get 503, and views stop",
         )
-        .mend(format!(
-            "take two deploys: the first one reads version {written}, and writes version {known} by \
-             `#[write({known} = …)]`"
-        ))
+        .mend(match is_personal {
+            true => format!(
+                "version {known} can't hold a sealed value, so this takes one deploy: choose a time with few commands. \
+                 They are answered, and views go on, when all functions are replaced"
+            ),
+            false => format!(
+                "take two deploys: the first one reads version {written}, and writes version {known} by \
+                 `#[write({known} = …)]`"
+            ),
+        })
 }
 
 /// A sample that a reader of the base can't read.

@@ -20,4 +20,4 @@ mod needed;
 pub mod written;
 
 pub use compare::{TableDefect, compare, keys_of, properties_of};
-pub use needed::{StackTable, legacy_table, tables_of};
+pub use needed::{KEY_RECOVERY_DAYS, StackTable, legacy_table, tables_of};

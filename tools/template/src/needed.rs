@@ -17,6 +17,9 @@ pub struct StackTable {
     pub recovery_days: Option<u32>,
 }
 
+/// The days to which the table of keys can be restored. After them, no such copy has the key of a forgotten person.
+pub const KEY_RECOVERY_DAYS: u32 = 7;
+
 /// The tables of a stack with these logs and these events. One with personal data has a table of keys.
 #[must_use]
 pub fn tables_of(logs: &Sources, catalog: &Catalog, is_personal: bool) -> Vec<StackTable> {
@@ -27,9 +30,8 @@ pub fn tables_of(logs: &Sources, catalog: &Catalog, is_personal: bool) -> Vec<St
         table("IndexTable", "the index", ringfence_feed::table_layout()),
         table("ViewTable", "the views", ringfence_views::table_layout()),
     ];
-    // A forgotten person's key is in no backup after these days.
     let keys = is_personal.then(|| StackTable {
-        recovery_days: Some(7),
+        recovery_days: Some(KEY_RECOVERY_DAYS),
         ..table("KeyTable", "the keys of personal data", ringfence_subjects::table_layout())
     });
     logs.chain(others).chain(keys).collect()

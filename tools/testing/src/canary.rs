@@ -9,6 +9,7 @@ use ringfence_aws::wire::Exchange;
 use ringfence_core::kit::{CANARY, Case, fail};
 use ringfence_core::{
     Context, Envelope, HandleError, LogError, LogName, LogOf, OnLog, Slice, VaultError, chain,
+    refuses,
 };
 use ringfence_document_log::{Body, TipLimits};
 use ringfence_lambda::slice::{Hosted, QueuedCommand};
@@ -146,7 +147,9 @@ async fn decide_forgotten<S: Slice<Context: Context<Log: Log<S>>>>(
     }
     let envelope = Envelope { context: case.context().clone(), ..Envelope::default() };
     match open::<S>(&table, 0).handle(case.command(), &envelope).await {
-        Ok(_) | Err(HandleError::Log(LogError::Vault(VaultError::Forgotten(_)))) => {}
+        Ok(_) => {}
+        Err(HandleError::Log(LogError::Vault(VaultError::Forgotten(of))))
+            if refuses(case.command(), case.context(), &of) => {}
         Err(error) => panic!("{}: with forgotten persons: {}", case.at(), chain(&error)),
     }
 }

@@ -108,7 +108,7 @@ fn of_vault(seals: bool) -> [Value; 2] {
         true => (&["kms:Decrypt", "kms:Encrypt"], &["branch", "blind"]),
         false => (&["kms:Decrypt"], &["branch"]),
     };
-    let mut wrap = allow("WrapPersonalKeys", json!(actions), arn("PersonalKey"));
+    let mut wrap = allow("WrapPersonalKeys", json!(actions), personal_key());
     wrap["Condition"] = json!({ "StringEquals": {
         "kms:EncryptionContext:stack": { "!Ref": "AWS::StackName" },
         "kms:EncryptionContext:purpose": purposes,
@@ -116,8 +116,13 @@ fn of_vault(seals: bool) -> [Value; 2] {
     [wrap, read_key_table()]
 }
 
+/// The key of KMS that the stack makes or that a parameter names.
+fn personal_key() -> Value {
+    json!({ "!If": ["MakesPersonalKey", arn("PersonalKey"), { "!Ref": "PersonalKeyArn" }] })
+}
+
 fn read_key_table() -> Value {
-    let mut table = allow("ReadKeyTable", json!("kms:Decrypt"), arn("PersonalKey"));
+    let mut table = allow("ReadKeyTable", json!("kms:Decrypt"), personal_key());
     let dynamo = json!({ "!Sub": "dynamodb.${AWS::Region}.amazonaws.com" });
     table["Condition"] = json!({ "StringEquals": { "kms:ViaService": dynamo } });
     table

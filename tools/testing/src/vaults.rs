@@ -3,12 +3,15 @@
 use std::error::Error;
 
 use ringfence_core::prelude::*;
-use ringfence_core::{Lane, Personal, Sealed, events, id_type, kit::id};
+use ringfence_core::{Lane, Personal, Sealed, Tag, events, id_type, kit::id};
 use ringfence_lambda::Variables;
 use ringfence_reactors::{Delivery, Failed, InDoubt, Reactor, Starts};
-use ringfence_schemas::{Contract, Lock, Readers, check, present, unlike_their_shapes};
+use ringfence_schemas::{
+    Contract, Lock, PayloadTags, Readers, check, present, unlike_their_shapes,
+};
 use ringfence_services::personal_data::PersonalData;
 use ringfence_stack::{MemberList, Members, Stack, Visitor};
+use ringfence_template::map::Map;
 use ringfence_views::View;
 use serde_json::{Value, json};
 
@@ -214,7 +217,7 @@ async fn roles_allow_the_keys_of_personal_data_to_functions_that_need_them_alone
 }
 
 #[test]
-fn the_lock_and_the_documents_of_the_api_say_what_is_personal() {
+fn the_lock_the_map_and_the_documents_of_the_api_say_what_is_personal() {
     let (stack, readers) = (Stack::of::<Hotel>().unwrap(), Readers::of::<Hotel>());
     let present = present::<Hotel>();
     assert_eq!(unlike_their_shapes::<Hotel>(&present), [""; 0]);
@@ -231,6 +234,15 @@ fn the_lock_and_the_documents_of_the_api_say_what_is_personal() {
     let sample = json!({ "guestId": "g1", "email": "a@b.org" });
     assert_eq!(known["versions"]["1"]["samples"], json!([sample]));
     assert_eq!(lock["histories"]["events"][0]["data"], sample);
+    // Without the keys, a stored event can be read and has all tags but the blind one.
+    let mut stored = KnowGuest::cases()[1].history().remove(0);
+    stored.data["email"] = json!({ "$sealed": "AQ", "of": "g1", "k": 1 });
+    assert_eq!(readers.unreadable(&stack.catalogs, &stored).len(), 0);
+    let tags = PayloadTags::of::<Hotel>().of_event(&stack.catalogs.current(&stored).unwrap());
+    assert_eq!(tags.unwrap().unwrap(), [Tag::new("guestId", "g1")]);
+    let map = Map::of(&stack);
+    let personal = map.nodes.iter().filter(|node| node.personal).map(|node| &*node.name);
+    assert!(personal.eq(["know-guest", "GuestKnown", "addresses", "welcome-guest"]), "{map:?}");
     let contract = Contract::of::<Hotel>().unwrap();
     let (http, bus) = (contract.openapi(), contract.asyncapi());
     let schemas = &http["components"]["schemas"];

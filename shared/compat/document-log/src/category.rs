@@ -239,7 +239,7 @@ impl<D: Document, S: Store> Category<D, S> {
         envelope: &Envelope,
         decide: impl Fn(&D) -> Result<Vec<NewEvent>, R>,
     ) -> Result<Transacted<R>, DocumentError> {
-        Ok(self.settle(id, load, envelope, None, plain(decide)).await?.into())
+        Ok(self.settle(id, load, envelope, None, plain(decide), |_| true).await?.into())
     }
 
     /// As [`Category::transact`], for a command that takes effect once. The metadata of its events gets the record's
@@ -256,7 +256,7 @@ impl<D: Document, S: Store> Category<D, S> {
         record: &CommandRecord,
         decide: impl Fn(&D) -> Result<Vec<NewEvent>, R>,
     ) -> Result<Transacted<R>, DocumentError> {
-        Ok(self.settle(id, load, envelope, Some(record), plain(decide)).await?.into())
+        Ok(self.settle(id, load, envelope, Some(record), plain(decide), |_| true).await?.into())
     }
 
     /// Carries a command out, once if it has a record.
@@ -267,6 +267,7 @@ impl<D: Document, S: Store> Category<D, S> {
         envelope: &Envelope,
         record: Option<&CommandRecord>,
         decide: impl Fn(&Loaded<D>) -> Result<Decision<R>, DocumentError>,
+        refuses: impl Fn(&str) -> bool,
     ) -> Result<Settled<R>, DocumentError> {
         if record.is_some() && !self.access.keeps_events() {
             return Err(DocumentError::KeyWithoutEvents { category: self.name });
@@ -289,13 +290,14 @@ impl<D: Document, S: Store> Category<D, S> {
             if !events.is_empty() {
                 let rejected = left_by.map(|rejected| envelope.rejected(&rejected));
                 let of_events = rejected.as_ref().unwrap_or(envelope);
-                let found = match self.sync(&stream, id, &loaded, &events, of_events).await? {
-                    Synced::Written(version) => {
-                        let (events, attempts) = (Events::Written(events), attempts.made());
-                        return Ok(Settled { rejection, events, version, attempts });
-                    }
-                    Synced::Conflict(found) => found,
-                };
+                let found =
+                    match self.sync(&stream, id, &loaded, &events, of_events, &refuses).await? {
+                        Synced::Written(version) => {
+                            let (events, attempts) = (Events::Written(events), attempts.made());
+                            return Ok(Settled { rejection, events, version, attempts });
+                        }
+                        Synced::Conflict(found) => found,
+                    };
                 let over = StreamConflict {
                     stream: stream.clone(),
                     seen: loaded.version(),
@@ -332,6 +334,7 @@ impl<D: Document, S: Store> Category<D, S> {
         loaded: &Loaded<D>,
         events: &[NewEvent],
         envelope: &Envelope,
+        refuses: impl Fn(&str) -> bool,
     ) -> Result<Synced, DocumentError> {
         let unencodable = |source| DocumentError::Unencodable { stream: stream.clone(), source };
         let clock = &self.log.clock;
@@ -341,7 +344,7 @@ impl<D: Document, S: Store> Category<D, S> {
         // As on the other logs, a downcast gets sealed values: it can't store one in another form.
         let mut events = events.to_vec();
         let personal = self.personal();
-        personal.seal(events.iter_mut().map(|event| &mut event.data).collect()).await?;
+        personal.seal(events.iter_mut().map(|event| &mut event.data).collect(), refuses).await?;
         let (mut encoded, mut read): (Vec<Payload>, Vec<_>) = <_>::default();
         for (index, event) in (loaded.version()..).zip(&events) {
             let event_type = event.event_type.clone().into_owned();
@@ -370,7 +373,7 @@ impl<D: Document, S: Store> Category<D, S> {
         let (events, mut unfolds) = written.map_err(unencodable)?;
         let opened_ms = loaded.opened_ms.or_else(|| is_open.then_some(read_ms));
         let states = unfolds.iter_mut().filter_map(|unfold| unfold.data.as_mut());
-        personal.seal(states.collect()).await?;
+        personal.seal(states.collect(), |_| false).await?;
         let append = StreamAppend {
             stream,
             known: loaded.tip.as_ref(),

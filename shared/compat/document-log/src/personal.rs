@@ -1,6 +1,6 @@
 //! Personal data of documents: sealed before a write, open in the state.
 
-use ringfence_core::personal::{Form, has};
+use ringfence_core::personal::{Form, forget, has};
 use ringfence_core::{SequencedEvent, Vault, VaultError};
 use serde_json::Value;
 
@@ -15,12 +15,23 @@ impl OfCategory<'_> {
         self.vault.ok_or_else(|| VaultError::Missing(self.category.to_owned()))
     }
 
-    /// Seals the personal values of new events or states.
-    pub(crate) async fn seal(&self, payloads: Vec<&mut Value>) -> Result<(), VaultError> {
-        match payloads.iter().any(|payload| has(payload, Form::Marked)) {
-            true => self.vault()?.seal(payloads).await,
-            false => Ok(()),
+    /// Seals the personal values of new events or states. Those of a forgotten subject become forgotten, unless the
+    /// command is refused because of it.
+    pub(crate) async fn seal(
+        &self,
+        mut payloads: Vec<&mut Value>,
+        refuses: impl Fn(&str) -> bool,
+    ) -> Result<(), VaultError> {
+        while payloads.iter().any(|payload| has(payload, Form::Marked)) {
+            let marked = payloads.iter_mut().map(|payload| &mut **payload).collect();
+            match self.vault()?.seal(marked).await {
+                Err(VaultError::Forgotten(of)) if !refuses(&of) => {
+                    payloads.iter_mut().for_each(|payload| forget(payload, &of));
+                }
+                sealed => return sealed,
+            }
         }
+        Ok(())
     }
 
     /// Opens the personal values of those events and snapshots that the state reads.
@@ -34,12 +45,17 @@ impl OfCategory<'_> {
         vault.open(read.map(|event| &mut event.data).collect()).await
     }
 
-    /// The hash of a command that has personal data of this subject.
+    /// The hash of a command that has personal data of this subject; none if the subject is forgotten, and the command
+    /// is not refused because of it.
     pub(crate) async fn fingerprint(
         &self,
         subject: &str,
         text: &str,
-    ) -> Result<String, VaultError> {
-        self.vault()?.fingerprint(subject, text).await
+        refuses: bool,
+    ) -> Result<Option<String>, VaultError> {
+        match self.vault()?.fingerprint(subject, text).await {
+            Err(VaultError::Forgotten(_)) if !refuses => Ok(None),
+            made => made.map(Some),
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! Carries out the commands of slices on the document log.
 
-use futures::FutureExt;
+use futures::{FutureExt, TryFutureExt};
 use ringfence_core::{
     CommandContext, CommandRecord, Context, Envelope, EventRef, Handled, Outcome, Reads, Rejected,
-    SequencedEvent, Slice, decide, record_of,
+    SequencedEvent, Slice, decide, record_of, refuses,
 };
 use serde::de::Error as _;
 
@@ -61,19 +61,21 @@ pub(crate) async fn settle<C: Slice<State: Document>, S: Store>(
     envelope: &Envelope,
 ) -> Result<Settled<Rejected>, DocumentError> {
     let id = category.id(&command.tags());
+    let refuses = |subject: &str| refuses(command, &envelope.context, subject);
     let record = match envelope.idempotency_key.as_deref() {
         Some(key) => Some(
             record_of(C::NAME, key, command, |subject, text| {
-                let personal = category.personal();
-                async move { Ok::<_, DocumentError>(personal.fingerprint(&subject, &text).await?) }
-                    .boxed()
+                let (personal, refuses) = (category.personal(), refuses(&subject));
+                let made = async move { personal.fingerprint(&subject, &text, refuses).await };
+                made.map_err(DocumentError::from).boxed()
             })
             .await?,
         ),
         None => None,
     };
     let decide = |loaded: &Loaded<C::State>| decision(category, command, loaded, envelope);
-    category.settle(&id, load, &envelope.written_by(C::NAME), record.as_ref(), decide).await
+    let envelope = envelope.written_by(C::NAME);
+    category.settle(&id, load, &envelope, record.as_ref(), decide, refuses).await
 }
 
 fn decision<C: Slice<State: Document>, S: Store>(

@@ -2,7 +2,7 @@
 
 use crate::{
     Catalog, CommandContext, Current, EventError, NewEvent, Place, Plan, Reads, ReadsOf, Rejected,
-    Seen, Slice, State, Writes, boundary::keys::Keys,
+    Seen, Slice, State, Writes, boundary::keys::Keys, decide::record::refuses,
 };
 
 /// The view of the decide loop on a slice. The loop has no type parameter, so it is compiled once and not for each
@@ -25,6 +25,9 @@ pub(crate) trait Decision: Send {
         &self,
         context: &CommandContext,
     ) -> Result<(Option<Rejected>, Vec<NewEvent>), EventError>;
+
+    /// As [`refuses`].
+    fn refuses(&self, context: &CommandContext, subject: &str) -> bool;
 
     /// The name of the state's snapshots; `None` if it has none.
     fn snapshot_id(&self, plan: &Plan, catalog: &Catalog) -> Option<String>;
@@ -83,6 +86,10 @@ impl<S: Slice> Decision for DecisionOf<'_, S> {
         context: &CommandContext,
     ) -> Result<(Option<Rejected>, Vec<NewEvent>), EventError> {
         decide(self.command, &self.state, context)
+    }
+
+    fn refuses(&self, context: &CommandContext, subject: &str) -> bool {
+        refuses(self.command, context, subject)
     }
 
     fn snapshot_id(&self, plan: &Plan, catalog: &Catalog) -> Option<String> {

@@ -10,12 +10,13 @@ use futures::{FutureExt, Stream, TryStreamExt, future::ready};
 use crate::{
     Append, Appended, BoundaryId, Catalog, Change, CommandContext, CommandRecord, Conflict,
     Consistency, Context, Decisions, Envelope, EventLog, EventRef, LogError, NewEvent, Outcome,
-    Plan, Rejected, Seen, SequencedEvent, Slice, SliceError, StoreError,
+    Plan, Rejected, Seen, SequencedEvent, Slice, SliceError, StoreError, VaultError,
     decide::cache::{Model, Recalled, UnderWay},
     decide::decision::{Decision, DecisionOf},
-    decide::record::record_of,
+    decide::record::{record_of, refuses},
     decide::shapes::{Declared, plan},
     log::vault::{blind, blind_events},
+    personal::{Form, forget, has},
 };
 
 pub use self::error::HandleError;
@@ -60,7 +61,8 @@ pub async fn handle<S: Slice>(
     let record = match envelope.idempotency_key.as_deref() {
         Some(key) => {
             let fingerprint = |subject: String, text: String| {
-                async move { Ok(log.fingerprint(&subject, &text).await?) }.boxed()
+                let refuses = refuses(command, &envelope.context, &subject);
+                async move { spared(log.fingerprint(&subject, &text).await, refuses) }.boxed()
             };
             Some(record_of::<_, HandleError>(S::NAME, key, command, fingerprint).await?)
         }
@@ -344,8 +346,19 @@ impl Attempts<'_> {
         }
         let of_rejection = rejected.as_ref().map(|rejected| self.envelope.rejected(rejected));
         let envelope = of_rejection.as_ref().unwrap_or(self.envelope);
-        let append = Append { events, seen: Some(&model.seen), record: self.item, envelope };
-        match self.log.append(append).await {
+        let append =
+            |events| Append { events, seen: Some(&model.seen), record: self.item, envelope };
+        let personal = events.iter().any(|event| has(&event.data, Form::Marked));
+        let mut kept = if personal { events.clone() } else { Vec::new() };
+        let mut appended = self.log.append(append(events)).await;
+        // A value that the decision has read is forgotten by now.
+        while let Err(LogError::Vault(VaultError::Forgotten(of))) = &appended
+            && !decision.refuses(&envelope.context, of)
+        {
+            kept.iter_mut().for_each(|event| forget(&mut event.data, of));
+            appended = self.log.append(append(kept.clone())).await;
+        }
+        match appended {
             Ok(Appended::Committed(events)) => {
                 let outcome = Outcome::of(rejected, events.iter().map(EventRef::from).collect());
                 // The commit stands in any case. If a slice can't fold what it wrote, it loses its warm model here, and
@@ -381,5 +394,16 @@ impl Attempts<'_> {
         }
         let event_type = event_type.clone();
         Err(HandleError::Unread { slice, event_type, partition })
+    }
+}
+
+/// A fingerprint; none if the subject is forgotten and the command loses its values.
+fn spared(
+    fingerprint: Result<String, LogError>,
+    refuses: bool,
+) -> Result<Option<String>, HandleError> {
+    match fingerprint {
+        Err(LogError::Vault(VaultError::Forgotten(_))) if !refuses => Ok(None),
+        made => Ok(Some(made?)),
     }
 }

@@ -13,6 +13,7 @@ use crate::{
     Catalog, Consistency, EventLog, HandleError, Handled, LogError, MemoryLog, OnEvents, OnLog,
     Reads, ReadsOf, SequencedEvent, Slice, State, Tag, Vault, VaultError, Vaulted, chain,
     decide::case::Case,
+    decide::record::refuses,
     decide::shapes::{Declared, plan},
     model::command::sha256,
     personal::{FORGOTTEN, Form, MARKED, OF, SEALED, form, subject, values},
@@ -176,7 +177,9 @@ impl<S: Slice> Case<S> {
         self.prepare(&on, &|_| {}).await;
         vault.forget_all();
         match on.handle(&self.command, &self.envelope()).await {
-            Ok(_) | Err(HandleError::Log(LogError::Vault(VaultError::Forgotten(_)))) => {}
+            Ok(_) => {}
+            Err(HandleError::Log(LogError::Vault(VaultError::Forgotten(of))))
+                if refuses(&self.command, &self.context, &of) => {}
             Err(error) => self.fail("with all subjects forgotten", error),
         }
     }

@@ -21,7 +21,7 @@ use serde::{
     de::{DeserializeOwned, Error},
     ser::SerializeMap,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::invalid::why_invalid;
 
@@ -254,6 +254,14 @@ pub fn values(payload: &mut Value, of: Form) -> Vec<&mut Value> {
     let mut found = Vec::new();
     collect(payload, of, &mut found);
     found
+}
+
+/// Makes the marked values of a subject forgotten.
+pub fn forget(payload: &mut Value, of: &str) {
+    let marked = values(payload, Form::Marked).into_iter();
+    marked.filter(|value| subject(value) == Some(of)).for_each(|value| {
+        *value = json!({ FORGOTTEN: true, OF: of });
+    });
 }
 
 /// Whether a payload has a value of this form.

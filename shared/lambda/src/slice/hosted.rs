@@ -224,7 +224,7 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         let missing = || VaultError::Missing(format!("a command of {}", S::NAME));
         let vault = self.vault().ok_or_else(missing).map_err(LogError::from)?;
         let fingerprint = |subject: String, text: String| {
-            let mark = async move { vault.fingerprint(&subject, &text).await };
+            let mark = async move { vault.fingerprint(&subject, &text).await.map(Some) };
             mark.map_err(|error| HandleError::from(LogError::from(error))).boxed()
         };
         let record = record_of(S::NAME, &queued.command_id, command, fingerprint).await?;

@@ -318,9 +318,8 @@ pub(crate) async fn answers_every_sample(stack_folder: &str, stack: &RunningStac
                 "fire-deadlines" => answer["fired"].is_u64(),
                 "export-projects" => answer["lines"].is_u64(),
                 "publish-events" | "index-events" => answer == json!({ "batchItemFailures": [] }),
-                "project-views" | "react-in-order" | "confirm-order" | "notify-partner" => {
-                    answer.is_null()
-                }
+                "project-views" | "react-in-order" | "confirm-order" | "notify-partner"
+                | "destroy-keys" => answer.is_null(),
                 "query-views" | "ready-work" => is_reading(&answer),
                 "run-commands" => is_of_queue(&answer),
                 _ => is_answer(&answer),

@@ -111,14 +111,16 @@ async fn on_log<S: Slice<Context: Context<Log: Log<S>>>>(template: &Template) {
     let with_tips = |n| tips_of(log).into_iter().map(move |tips| (n, tips));
     for (n, tips) in (0..cases.len()).step_by(bound(3, 1)).flat_map(with_tips) {
         let (case, dynamo) = (&cases[n], Dynamo::with(template, &[table_of(log)]));
-        // A vault of each table is as cold as the vault of a dry run.
-        let table = || InTable { tips, ..dynamo.table(log) };
-        let open = || LogOf::<S>::open(table(), 0).expect(S::NAME);
-        case.prepare(&open().0, &|now_ms| dynamo.clock.set(now_ms)).await;
+        let table = InTable { tips, ..dynamo.table(log) };
+        let (real, _) = LogOf::<S>::open(table.clone(), 0).expect(S::NAME);
+        case.prepare(&real, &|now_ms| table.clock.set(now_ms)).await;
         for envelope in envelopes(case) {
+            // Neither knows a key of personal data yet.
+            let vault = dynamo.vault().map(|vault| vault as _);
+            let fresh = InTable { vault, ..table.clone() };
+            let (real, meter) = LogOf::<S>::open(fresh, 0).expect(S::NAME);
             dynamo.wire.forget();
-            let (real, meter) = open();
-            let end = LogOf::<S>::dry_run(&table(), case.command(), &envelope).await;
+            let end = LogOf::<S>::dry_run(&table, case.command(), &envelope).await;
             writes_nothing(&dynamo, S::NAME);
             let dry_run = Course::dry_run_of(end.expect(S::NAME));
 

@@ -305,7 +305,13 @@ fn every_table_is_kept_protected_and_can_be_restored() {
                 |key: Value| json!({ "SSEEnabled": true, "SSEType": "KMS", "KMSMasterKeyId": key });
             let none = json!({ "!Ref": "AWS::NoValue" });
             let key = match &*id {
-                "KeyTable" => by(json!({ "!GetAtt": "PersonalKey.Arn" })),
+                "KeyTable" => {
+                    let [own, other] = [
+                        json!({ "!GetAtt": "PersonalKey.Arn" }),
+                        json!({ "!Ref": "PersonalKeyArn" }),
+                    ];
+                    by(json!({ "!If": ["MakesPersonalKey", own, other] }))
+                }
                 _ => json!({ "!If": ["HasTableKey", by(json!({ "!Ref": "TableKeyArn" })), none] }),
             };
             assert_eq!(table["SSESpecification"], key, "{id}");

@@ -112,8 +112,9 @@ impl Explanation {
     pub(super) fn costs(mut self, intent: Option<Intent>, usage: &Usage, looks: &Usage) -> Self {
         self.cost.read_requests = usage.reads - looks.reads;
         self.cost.read_units = usage.total().read - looks.total().read;
-        // Keys of personal data, which the vault would put.
-        (self.cost.write_requests, self.cost.write_units) = (usage.writes, usage.total().write);
+        // Keys of new persons.
+        self.cost.write_requests = usage.writes;
+        self.cost.write_units = usage.total().write;
         let Some(intent) = intent else { return self };
         self.cost.write_requests += 1;
         self.cost.write_units += intent.units();

@@ -60,8 +60,15 @@ fn check_payload(event: &SequencedEvent, lists: &Lists) -> Result<()> {
     let Some(tags) = lists.tags.of_event(&current) else { return Ok(()) };
     let no_such = |why| unreadable(&format!("the payload is no {}", event.event_type), None, &why);
     let tags = tags.map_err(no_such)?;
+    let schema = lists.catalog(&event.context, &event.event_type);
+    let schema = schema.and_then(|catalog| catalog.schema(&event.event_type));
+    // Only the vault that made a blind tag can tell whether it is right.
+    let is_blind = |tag: &Tag| {
+        let mut declared = schema.into_iter().flat_map(|schema| &*schema.tags);
+        declared.any(|of| of.blind && of.key == tag.key)
+    };
     let first = |of: &[Tag], without: &[Tag]| {
-        let other = of.iter().find(|tag| !without.contains(tag));
+        let other = of.iter().find(|tag| !without.contains(tag) && !is_blind(tag));
         other.map(|Tag { key, value }| format!("{key}:{value}"))
     };
     if let Some(lacking) = first(&tags, &event.tags) {

@@ -25,7 +25,8 @@ const PROGRAM: &str = "duckdb";
 #[command(after_help = "\
 The view `events` has all events of the export. Each type of events of this build has a view with its name, with a
 column for each field of its newest version, and the columns _id, _at, _partition, _slot, _version, _principal, _data
-and _meta. docs/data.md explains them. A personal value is the text of its sealed form: name->>'of' says whose it is.
+and _meta. docs/data.md explains them. A personal value is JSON, sealed as it is stored: name->>'of'
+says whose it is.
 
 Files with older versions are first converted, in a temporary folder. An export with --newest needs no conversion.
 

@@ -146,15 +146,14 @@ fn structure_of(shape: &Shape) -> Value {
             Value::Object(members.iter().map(member).collect())
         }
         Shape::Nullable(shape) => structure_of(shape),
-        // The text of a value in clear, or the JSON of a sealed one.
-        Shape::Personal(_) => json!("VARCHAR"),
         Shape::Any
         | Shape::Null
         | Shape::Tuple(_)
         | Shape::Map { .. }
         | Shape::Object(_)
         | Shape::OneOf { .. }
-        | Shape::AnyOf(_) => {
+        | Shape::AnyOf(_)
+        | Shape::Personal(_) => {
             json!("JSON")
         }
     }

@@ -98,7 +98,7 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     assert!(!banner(&well).contains("Not known"), "{well}");
     assert!(well.contains("No command in this time.</p><p class=\"note\">As of "), "{well}");
     let (_, cost) = well.split_once("to DynamoDB and ").unwrap();
-    assert_eq!(cost.split_once(" read units").unwrap().0, "7.5", "{well}");
+    assert_eq!(cost.split_once(" read units").unwrap().0, "9.5", "{well}");
 
     world.queues.send(QUEUE, "<b>a dead letter".to_owned()).unwrap();
     world.queues.send(QUEUE, failed("shop-PackParcel-1").to_string()).unwrap();
@@ -140,7 +140,7 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
     for tile in [
         "tile wrong\"><a href=\"/commands\">Commands</a><strong>22<",
         "tile\"><a href=\"/views\">Views</a><strong>2<",
-        "tile\"><a href=\"/lanes\">Reactors</a><strong>1<",
+        "tile\"><a href=\"/lanes\">Reactors</a><strong>2<",
         "tile wrong\"><a href=\"/dead-letters\">Dead letters</a><strong>2<",
     ] {
         assert!(page.contains(tile), "{tile}: {page}");
@@ -169,7 +169,7 @@ async fn the_first_page_says_what_is_not_well_and_what_to_do_for_20_units_at_mos
         "{lines}"
     );
     let counts = &status["counts"];
-    assert_eq!((&counts["views"], &counts["reactors"]), (&json!(2), &json!(1)), "{status}");
+    assert_eq!((&counts["views"], &counts["reactors"]), (&json!(2), &json!(2)), "{status}");
     assert_eq!(status["unknown"].as_array().unwrap().len(), 1, "no flag names a queue: {status}");
     let nowhere = ["--view-table", "none", "--command-queue", "http://127.0.0.1:1/0/none"];
     let (_, unread) = world.json(&[&["status"], &nowhere[..]].concat());

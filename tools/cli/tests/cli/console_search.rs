@@ -3,6 +3,7 @@
 use reqwest::header::LOCATION;
 
 use crate::console::{Console, link, listed, metadata, with_demands, with_flow};
+use crate::data::met;
 use crate::world::{World, demand};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -90,12 +91,19 @@ async fn a_type_has_a_page_with_its_fields_users_and_newest_events() {
     }
     let (_, newest) = page.split_once("Newest events").unwrap();
     assert_eq!(listed(newest), [3, 2, 1]);
+    let event = world.append(vec![met("ada")]).await.remove(0);
+    world.index(&[&event.partition]).await;
+    let page = console.page("/types/CustomerMet").await;
+    assert!(page.contains("<td>string, personal of customerId</td>"), "{page}");
+    assert!(page.contains("&quot;name&quot;: &quot;sealed, of ada&quot; }"), "{page}");
+    let page = console.page("/events/4").await;
+    assert!(page.contains("sealed, of ada") && !page.contains("$sealed"), "{page}");
     let page = console.page("/types/ParcelPacked").await;
     assert!(page.contains("<code>orderId</code></th><td>string, 1 to"), "{page}");
     let decider = page.split("Decisions that read it</dt>").nth(1).unwrap();
     assert!(decider.split("</dd>").next().unwrap().contains("pack-parcel</a> by <code>"), "{page}");
     let (_, none) = page.split_once("Newest events").unwrap();
-    assert!(none.contains("None. Of the index, the newest 3 events were looked at."), "{page}");
+    assert!(none.contains("None. Of the index, the newest 4 events were looked at."), "{page}");
     let (status, page) = console.refused("/types/Nothing").await;
     assert_eq!((status, link(&page, "All types").as_deref()), (404, Some("/types")), "{page}");
 }

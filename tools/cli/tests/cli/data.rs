@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::import::store_that_goes_away;
 use crate::logs::customer;
 use crate::world::{INDEX, World};
-use ringfence_programs::shop::{ParcelPacked, ProductAdded};
+use ringfence_programs::shop::{CustomerMet, ParcelPacked, ProductAdded};
 
 fn added(product: &str) -> NewEvent {
     let (product_id, name, description) =
@@ -27,6 +27,13 @@ fn packed(order: &str, seals: &[&str]) -> Vec<NewEvent> {
     let (order_id, parcel_id) = (id(order), id("p1"));
     let seal_ids = seals.iter().map(|seal| id(seal)).collect();
     events![ParcelPacked { order_id, parcel_id, seal_ids }]
+}
+
+/// A customer whose name is sealed, as the log has it.
+pub(crate) fn met(customer: &str) -> NewEvent {
+    let name = json!({ "$sealed": "AQ", "of": customer, "k": 1 });
+    let of = CustomerMet { customer_id: id(customer), name: String::new().into() };
+    NewEvent { data: json!({ "customerId": customer, "name": name }), ..of.into() }
 }
 
 /// Appends the checkout of a cart with so many items.
@@ -134,7 +141,7 @@ async fn an_export_is_imported_with_its_ids_and_times() {
     );
     // First nothing is new, then one event.
     assert_eq!(export(&world, &path, &[])["files"], json!(0));
-    world.append(vec![added("p2")]).await;
+    world.append(vec![met("ada")]).await;
     // The index has the later of two events with one seal before the earlier one.
     world.append(packed("o3", &["s8"])).await;
     let later = world.append(packed("o4", &["s8"])).await.remove(0);
@@ -148,6 +155,9 @@ async fn an_export_is_imported_with_its_ids_and_times() {
     let lines = fs::read_to_string(path.join("000001.jsonl")).unwrap();
     let (_, tailed) = world.run(&["tail", "--from", "start", "--until-present", "--json"]);
     assert!(tailed.starts_with(&lines), "{tailed}\n{lines}");
+    let (_, tailed) = world.run(&["tail", "--from", "start", "--until-present"]);
+    assert!(tailed.contains(r#""name":"sealed, of ada"}"#), "{tailed}");
+    assert_eq!(world.json(&["read", "customerId:ada"]).1["data"]["name"]["$sealed"], "AQ");
 
     let other = World::start().await;
     let dry = other.run(&[&import(&path)[..], &["--dry-run"]].concat()).1;

@@ -23,7 +23,7 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
     assert_eq!((&orders["events"], &orders["checkpoint"]), (&json!(5), &json!(9)));
     let mistyped = ["export", path.to_str().unwrap(), "--context", "cart"];
     let error = world.error(&mistyped);
-    let why = "this build has no context cart: its contexts are carts, catalog, customers; did you mean carts?";
+    let why = "this build has no context cart: its contexts are carts, catalog, customers, personal-data; did you mean carts?";
     assert!(error.contains(why), "{error}");
     let error = world.error(&["export", path.to_str().unwrap()]);
     assert!(

@@ -57,7 +57,7 @@ fn wrong_flags_are_named() {
         ),
         (
             "import --from jsonl source --table t",
-            "could act on the events and take the places of later ones: ask-supplier, pack-parcel. Switch the",
+            "could act on the events and take the places of later ones: ask-supplier, destroy-keys, pack-parcel. Switch the",
         ),
         ("aggregates verify", "--aggregate-table <AGGREGATE_TABLE>"),
         ("documents verify", "--document-table <DOCUMENT_TABLE>"),
@@ -106,6 +106,11 @@ fn wrong_flags_are_named() {
         ("redrive --queue http://q --bucket b --to bus", "cannot be used with"),
         ("redrive --queue http://q --to bus", "cannot be used with"),
         ("redrive --queue http://q --delete x", "--why <WHY>"),
+        ("subjects forget ada", "--why <WHY>"),
+        (
+            "subjects forget ada --why asked --table t",
+            "name the table of keys with --key-table or --stack",
+        ),
     ] {
         let said = refused(arguments);
         assert!(said.starts_with("error: ") && said.contains(expected), "{arguments}: {said}");
@@ -194,6 +199,12 @@ fn every_command_shows_an_example() {
         "checkpoint set",
         "schemas check",
         "redrive",
+        "subjects forget",
+        "subjects allow",
+        "subjects show",
+        "subjects list",
+        "subjects rotate",
+        "subjects verify",
         "template",
     ] {
         let mut ringfence = ringfence();

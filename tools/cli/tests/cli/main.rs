@@ -31,6 +31,7 @@ mod replay;
 mod restore;
 mod schemas;
 mod sql;
+mod subjects;
 mod together;
 mod trace;
 mod world;

@@ -7,7 +7,7 @@ use ringfence_aws::Clock;
 use ringfence_harness::PipProgram;
 use serde_json::{Value, json};
 
-use crate::data::{export, of_all_logs};
+use crate::data::{export, index, met, of_all_logs};
 
 pub(crate) static DUCKDB: PipProgram = PipProgram {
     tests: "an export asked in SQL",
@@ -20,6 +20,8 @@ pub(crate) static DUCKDB: PipProgram = PipProgram {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_export_is_queried_in_sql() {
     let world = of_all_logs().await;
+    world.append(vec![met("ada")]).await;
+    index(&world).await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("it's events");
     export(&world, &path, &[]);
@@ -66,7 +68,8 @@ async fn an_export_is_queried_in_sql() {
     let ago = Clock::system().now_ms() - 3_600_000;
     let recent =
         rows(&format!("SELECT count(*) AS n FROM events WHERE epoch_ms(\"recordedAt\") > {ago}"));
-    assert_eq!(recent, json!([{ "n": 9 }]));
+    assert_eq!(recent, json!([{ "n": 10 }]));
+    assert_eq!(rows("SELECT name->>'of' AS of FROM CustomerMet"), json!([{ "of": "ada" }]));
     let (status, _, error) = sql("SELECT nothing FROM ParcelPacked", programs);
     assert!(status == 2 && error.contains("duckdb: Binder Error"), "{error}");
 }

@@ -247,7 +247,7 @@ impl World {
     }
 }
 
-fn log(client: &Client, clock: Clock) -> DcbLog {
+pub(crate) fn log(client: &Client, clock: Clock) -> DcbLog {
     DcbLog::new(client.clone(), EVENTS, ProductCatalog::catalog().unwrap(), clock)
 }
 

@@ -9,6 +9,7 @@ use ringfence_core::{Query, QueryItem, Tag, TagSchema, id_type, prelude::*};
 use ringfence_document_log::{AccessStrategy, Document, Documents, Snapshot};
 use ringfence_lambda::Variables;
 use ringfence_reactors::{Delivery, Failed, InDoubt, Reactor, Starts};
+use ringfence_services::personal_data::PersonalData;
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::View;
 use serde::Serialize;
@@ -57,6 +58,15 @@ pub struct OrderPlaced {
     pub order_id: OrderId,
 }
 
+/// A customer says who they are.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct CustomerMet {
+    #[tag(partition)]
+    #[subject]
+    pub customer_id: CustomerId,
+    pub name: Personal<String>,
+}
+
 /// A parcel of an order is packed. Each parcel has its partition.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct ParcelPacked {
@@ -84,6 +94,7 @@ impl Context for ProductCatalog {
                 ProductDemandRevoked::SCHEMA,
                 OrderPlaced::SCHEMA,
                 ParcelPacked::SCHEMA,
+                CustomerMet::SCHEMA,
             ],
         )
     }
@@ -95,7 +106,7 @@ impl Members for ProductCatalog {
             .due::<PackParcel>()
             .view::<CatalogProducts>()
             .view::<ProductDemand>();
-        list.reactor::<AskSupplier>();
+        list.reactor::<AskSupplier>().event::<CustomerMet>();
     }
 }
 
@@ -373,5 +384,6 @@ pub struct Shop;
 impl Members for Shop {
     fn list(list: &mut MemberList<impl Visitor>) {
         list.context::<ProductCatalog>().context::<Customers>().context::<Carts>();
+        list.context::<PersonalData>();
     }
 }

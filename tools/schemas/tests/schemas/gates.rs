@@ -410,6 +410,10 @@ fn a_sample_that_the_base_can_not_read_wants_two_deploys() {
     let mut narrow = single;
     narrow.as_object_mut().map(|data| data.remove("nights"));
     let removed = lock::<stacks::unread_removed::Stack>(&[narrow]);
-    let two = [says(&lock::<stacks::choice_added::Stack>(&[suite])), says(&removed), lost];
+    let mut personal = lock::<stacks::personal_in_second::Stack>(slice::from_ref(&suite));
+    let first = base.events["RoomBooked"].versions.clone();
+    personal.events.get_mut("RoomBooked").expect("it is written").versions.extend(first);
+    let added = says(&lock::<stacks::choice_added::Stack>(&[suite]));
+    let two = [added, says(&removed), lost, says(&personal)];
     insta::assert_snapshot!(two.join("\n"));
 }

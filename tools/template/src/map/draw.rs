@@ -142,6 +142,9 @@ impl Svg<'_> {
             @if node.also_reacts() {
                 rect.also x=(at.x + at.width - 9) y=(at.y + 4) width="5" height=(at.height - 8) rx="2" {}
             }
+            @if node.personal {
+                (person(at.x + at.width - if node.also_reacts() { 24 } else { 16 }, at.y + 8))
+            }
             (icon(node.kind, at.x + 10, at.y + 10))
             text.name x=(at.x + 28) y=(at.y + 17) { (node.name) }
             text.what x=(at.x + 28) y=(at.y + 32) { (what) }
@@ -186,13 +189,21 @@ impl Svg<'_> {
                 x += 24 + text_width(word);
             }
         }
+        if self.map.nodes.iter().any(|node| node.personal) {
+            let word = "personal data";
+            items = html! {
+                (items)
+                g class="node context" { (person(x, y + 13)) text.what x=(x + 16) y=(y + 23) { (word) } }
+            };
+            x += 40 + text_width(word);
+        }
         (items, x)
     }
 }
 
 /// A node in words.
 fn words(node: &Node) -> String {
-    let mut words = format!("{}: {}", node.name, node.what);
+    let mut words = format!("{}: {}", node.name, node.words());
     if !node.about.is_empty() {
         words.push_str(&format!(". {}", node.about.trim_end_matches('.')));
     }
@@ -228,6 +239,13 @@ fn path(points: &[(i32, i32)]) -> String {
         }
     }
     path
+}
+
+/// The mark of personal data: a person.
+fn person(x: i32, y: i32) -> Markup {
+    html! {
+        path.icon transform={ "translate(" (x) " " (y) ")" } d="M5 0a2.5 2.5 0 0 1 0 5a2.5 2.5 0 0 1 0-5M0 11a5 5 0 0 1 10 0z" {}
+    }
 }
 
 /// The shape of a kind, which tells it without its colour.

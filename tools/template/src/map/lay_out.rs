@@ -78,7 +78,7 @@ pub(super) fn text_width(text: &str) -> i32 {
 }
 
 fn box_width(node: &Node) -> i32 {
-    let also = if node.also_reacts() { 10 } else { 0 };
+    let also = if node.also_reacts() { 10 } else { 0 } + if node.personal { 14 } else { 0 };
     let text = text_width(&node.name).max(text_width(&node.what) * 9 / 10);
     40 + also + text.max(NOTE_WIDTH)
 }

@@ -122,7 +122,7 @@ pub fn flowchart(map: &Map) -> String {
 
 /// A name with the shape of its kind.
 fn shape(node: &Node) -> String {
-    let name = &node.name;
+    let name = format!("{}{}", node.name, if node.personal { " (personal data)" } else { "" });
     match node.kind {
         NodeKind::Command | NodeKind::Context => format!("[\"{name}\"]"),
         NodeKind::Event => format!("([\"{name}\"])"),

@@ -1,6 +1,6 @@
 //! The map in plain values.
 
-use ringfence_core::{LogKind, Name};
+use ringfence_core::{LogKind, Name, Subjects};
 use ringfence_stack::{ContextInfo, SliceInfo, Stack};
 use ringfence_views::Definition;
 use serde::Serialize;
@@ -39,6 +39,9 @@ pub struct Node {
     /// The boundaries that the decision of a slice reads.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reads: Vec<MapBoundary>,
+    /// Whether it has personal data, or reads or writes some.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub personal: bool,
 }
 
 /// The kind of a node.
@@ -117,6 +120,12 @@ impl EdgeKind {
 }
 
 impl Node {
+    /// Its kind in words, and whether it has personal data.
+    #[must_use]
+    pub fn words(&self) -> String {
+        format!("{}{}", self.what, if self.personal { ", personal data" } else { "" })
+    }
+
     /// Whether it is a slice.
     #[must_use]
     pub fn is_slice(&self) -> bool {
@@ -170,7 +179,7 @@ impl Map {
                 map.slice(stack, context, slice);
             }
             for name in own_types(stack, context) {
-                map.event(context.name, name);
+                map.event(stack, context.name, name);
             }
             for view in &context.views {
                 map.view(stack, context, view);
@@ -186,7 +195,8 @@ impl Map {
                     let owners = stack.contexts.iter().filter(is_read);
                     owners.for_each(|of| map.edge(event_id(of.name, name), &id, EdgeKind::Reacts));
                 }
-                map.node(id, NodeKind::Reaction, REACTOR, context.name, reactor.name);
+                let node = map.node(id, NodeKind::Reaction, REACTOR, context.name, reactor.name);
+                node.personal = reactor.is_personal;
             }
         }
         let place = |name: &str| map.contexts.iter().position(|context| context == name);
@@ -259,23 +269,23 @@ impl Map {
         ];
         let words: Vec<_> = words.iter().filter(|(_, is)| *is).map(|(word, _)| *word).collect();
         let what = if words.is_empty() { "command".to_owned() } else { words.join(", ") };
-        self.node(id, NodeKind::of_slice(context, slice), &what, context.name, slice.name);
-        if let Some(node) = self.nodes.last_mut() {
-            node.about = slice.about.to_owned();
-            node.reads = reads;
-        }
+        let kind = NodeKind::of_slice(context, slice);
+        let node = self.node(id, kind, &what, context.name, slice.name);
+        node.about = slice.about.to_owned();
+        (node.reads, node.personal) = (reads, slice.is_personal);
         for name in &slice.writes {
-            self.event(context.name, name);
+            self.event(stack, context.name, name);
         }
         for cause in slice.reacts_to {
-            self.event(cause.context, cause.event_type);
+            self.event(stack, cause.context, cause.event_type);
         }
     }
 
     fn view(&mut self, stack: &Stack, context: &ContextInfo, view: &Definition) {
         let id = format!("{}/view:{}", context.name, view.name);
         self.folds(stack, view, &id, EdgeKind::Shows);
-        self.node(id, NodeKind::View, "view", context.name, view.name);
+        let node = self.node(id, NodeKind::View, "view", context.name, view.name);
+        node.personal = view.is_personal();
     }
 
     /// Adds an edge from each type of events that a view or a due reads.
@@ -288,20 +298,31 @@ impl Map {
     }
 
     /// Adds a type of events, unless it is there. An event of another stack brings its context.
-    fn event(&mut self, context: &str, name: &str) {
+    fn event(&mut self, stack: &Stack, context: &str, name: &str) {
         let id = event_id(context, name);
         if self.get(&id).is_none() {
-            self.node(id, NodeKind::Event, "event", context, name);
+            let mut declared =
+                stack.catalogs.0.iter().filter(|it| it.context(name) == Some(context));
+            let schema = declared.find_map(|catalog| catalog.schema(name));
+            let node = self.node(id, NodeKind::Event, "event", context, name);
+            node.personal = schema.is_some_and(|schema| schema.subjects != Subjects::NONE);
         }
     }
 
-    fn node(&mut self, id: String, kind: NodeKind, what: &str, context: &str, name: &str) {
+    fn node(
+        &mut self,
+        id: String,
+        kind: NodeKind,
+        what: &str,
+        context: &str,
+        name: &str,
+    ) -> &mut Node {
         if !self.contexts.iter().any(|known| known == context) {
             self.contexts.push(context.to_owned());
         }
         let [what, context, name] = [what, context, name].map(str::to_owned);
         let (about, reads) = (String::new(), Vec::new());
-        self.nodes.push(Node { id, kind, what, context, name, about, reads });
+        self.nodes.push_mut(Node { id, kind, what, context, name, about, reads, personal: false })
     }
 
     /// Adds an edge. Between two nodes there is one, and one more if a decision reads: a slice that reacts to an event

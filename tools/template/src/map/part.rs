@@ -30,6 +30,7 @@ impl Map {
                 name: context.clone(),
                 about: String::new(),
                 reads: Vec::new(),
+                personal: self.nodes.iter().any(|node| node.context == *context && node.personal),
             }
         };
         let mut edges = BTreeMap::new();

@@ -33,6 +33,7 @@ fn node(place: usize, kind: NodeKind, context: usize) -> Node {
         name: format!("{}-{place}", words[place % 3]),
         about: String::new(),
         reads: Vec::new(),
+        personal: place.is_multiple_of(3),
     }
 }
 
@@ -283,7 +284,7 @@ fn a_decision_reads_the_type_of_its_own_context_and_not_the_same_name_elsewhere(
             lane: Lane::Partition,
             reads: &[Moved::NAME],
             views: &[],
-            is_personal: false,
+            is_personal: true,
             variables: Default::default,
             plan: |_| Ok(Vec::new()),
         }],
@@ -303,6 +304,8 @@ fn a_decision_reads_the_type_of_its_own_context_and_not_the_same_name_elsewhere(
     assert!(crossing.eq([("carts", "parcels", EdgeKind::Reacts, "parcels/move")]), "{map:?}");
     let followers = map.followers("carts/move").into_iter().map(|node| &*node.id);
     assert!(followers.eq(["carts/move", "carts/reactor:tell", "parcels/move"]), "{map:?}");
+    let personal = map.nodes.iter().filter(|node| node.personal).map(|node| &*node.id);
+    assert!(personal.eq(["carts/reactor:tell", "parcels/reactor:tell"]), "{map:?}");
     let twice = map.edges.iter().filter(|it| it.from == "carts/Moved" && it.to == "carts/move");
     assert!(twice.map(|edge| edge.does).eq([EdgeKind::Reacts, EdgeKind::Reads]), "{map:?}");
     let (url, none) = (|node: &Node| Some(node.id.clone()), BTreeMap::new());
@@ -330,7 +333,14 @@ fn texts_of_a_map_are_escaped_and_its_diagrams_name_every_node() {
     assert_eq!(stale.iter().filter(|(_, text)| text.is_some()).count(), 2, "both are missing");
     assert_eq!(stale_map_files(&Map::default(), Path::new("/nowhere")), [], "it needs none");
     let flow = flowchart(&map);
-    assert!(map.nodes.iter().all(|node| flow.contains(&format!("\"{}\"", node.name))), "{flow}");
+    let label = |node: &Node| match node.personal {
+        true => format!("\"{} (personal data)\"", node.name),
+        false => format!("\"{}\"", node.name),
+    };
+    assert!(map.nodes.iter().all(|node| flow.contains(&label(node))), "{flow}");
+    // A mark on each box, and one in the legend.
+    let marks = 1 + map.nodes.iter().filter(|node| node.personal).count();
+    assert_eq!(svg.matches(r#"<path class="icon""#).count(), marks);
     let model = event_modeling(&map, "c0");
     let number = |line: &str| line.split(' ').nth(1)?.parse::<usize>().ok();
     let numbers: Vec<_> = model.lines().filter_map(number).collect();

@@ -17,7 +17,7 @@ fn statements(seals: bool) -> String {
         "              - {{ Sid: PersonalKeys, Effect: Allow, Action: [dynamodb:BatchGetItem, dynamodb:GetItem{put}],\n                  \
          Resource: !GetAtt KeyTableArn.Value }}\n              \
          - Sid: WrapPersonalKeys\n                Effect: Allow\n                Action: [kms:Decrypt{encrypt}]\n                \
-         Resource: !GetAtt PersonalKey.Arn\n                Condition:\n                  StringEquals:\n                    \
+         Resource: !If [MakesPersonalKey, !GetAtt PersonalKey.Arn, !Ref PersonalKeyArn]\n                Condition:\n                  StringEquals:\n                    \
          kms:EncryptionContext:stack: !Ref \"AWS::StackName\"\n                    \
          kms:EncryptionContext:purpose: [branch{blind}]\n{READ_TABLE}"
     )
@@ -26,7 +26,7 @@ fn statements(seals: bool) -> String {
 /// DynamoDB asks KMS in the name of whoever reads an encrypted table.
 const READ_TABLE: &str = "              \
 - Sid: ReadKeyTable # DynamoDB asks KMS in the name of whoever reads an encrypted table\n                \
-Effect: Allow\n                Action: kms:Decrypt\n                Resource: !GetAtt PersonalKey.Arn\n                \
+Effect: Allow\n                Action: kms:Decrypt\n                Resource: !If [MakesPersonalKey, !GetAtt PersonalKey.Arn, !Ref PersonalKeyArn]\n                \
 Condition: { StringEquals: { kms:ViaService: !Sub \"dynamodb.${AWS::Region}.amazonaws.com\" } }\n";
 
 /// The statement by which a role puts fences over the keys of persons, and reads no key.

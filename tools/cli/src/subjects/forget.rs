@@ -1,0 +1,218 @@
+//! `ringfence subjects forget`, and `allow`.
+//!
+//! The steps are an event, a fence in the place of the key, and a look at a value that was sealed with this key. Each
+//! can be repeated, so the same command goes on wherever an earlier one has stopped.
+
+use std::fmt::{self, Display, Formatter};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use clap::Args;
+use futures::TryStreamExt;
+use ringfence_aws::Clock;
+use ringfence_core::personal::{Form, MARKED, OF, form};
+use ringfence_core::{
+    BoundaryId, Consistency, Context as _, Envelope, EventLog, KEPT_OPEN_MS, OnLog, Outcome,
+    SequencedEvent, Slice, Vault, rfc3339,
+};
+use ringfence_lambda::Issuers;
+use ringfence_log::StackLogs;
+use ringfence_services::personal_data::{ForgetSubject, PersonalData};
+use ringfence_subjects::{Fence, KeyTable, Standing};
+use ringfence_template::KEY_RECOVERY_DAYS;
+use serde_json::{Value, json};
+
+use crate::Lists;
+use crate::boundary::partition_plan;
+use crate::machine::dynamo_client;
+use crate::out::{Output, serialize_as, write_line};
+use crate::say;
+use crate::tables::{KeyFlags, LogTables, dcb};
+
+/// Functions can read values for so long after the fence was put, in milliseconds. Half a minute is for a put that was
+/// sent again, and for reads that lag behind it.
+const READABLE_MS: u64 = 2 * KEPT_OPEN_MS + 30_000;
+/// The key of the metadata with the value that was sealed before the key is destroyed.
+const PROOF: &str = "proof";
+
+#[derive(Args)]
+#[command(after_help = "\
+First it appends the event SubjectForgotten. With it goes a value that is sealed with the person's key. Then it puts a
+fence in the place of the key. Functions may keep the key for five minutes more. Run the same command after that time:
+it opens the value, and ends with status 0 if that is forgotten. If a run was broken off, the next one goes on there.
+Backups by point-in-time recovery have the key for seven days more; delete other backups of the table of keys yourself.
+
+Examples:
+  ringfence subjects forget ada --why 'asked for it'
+  ringfence subjects forget ada --why 'asked for it' --stack ringfence-prod --json")]
+pub(crate) struct Arguments {
+    /// The person's id, as in the field that is marked `#[subject]`.
+    subject: String,
+    /// Why. It stays in the log for ever, so write no personal data.
+    #[arg(long)]
+    why: String,
+    #[command(flatten)]
+    tables: LogTables,
+    #[command(flatten)]
+    keys: KeyFlags,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ringfence subjects allow ada")]
+pub(crate) struct Allow {
+    /// The person's id.
+    subject: String,
+    #[command(flatten)]
+    keys: KeyFlags,
+}
+
+pub(crate) async fn forget(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
+    let Arguments { subject, why, tables, keys, output } = arguments;
+    ensure!(
+        lists.stack.context(PersonalData::NAME).is_some(),
+        "this stack can forget nobody: list the context ringfence_services::personal_data::PersonalData in it"
+    );
+    let logs = tables.logs(dynamo_client().await?, Clock::system());
+    let (table, vault) = (keys.table(&logs.client)?, keys.vault(&logs).await?);
+    let standing = standing(&table, subject).await?;
+    let event = match last(&logs, lists, subject).await? {
+        Some(event) if !is_known_since(&event, standing.as_ref()) => event,
+        _ => {
+            let proof = match standing.is_some_and(|it| it.has_key()) {
+                true => Some(sealed(&vault, subject).await?),
+                false => None,
+            };
+            append(&logs, subject, why, proof).await?;
+            last(&logs, lists, subject).await?.context("the log has lost the event")?
+        }
+    };
+    let fence = table.forget(subject, event.at, event.data["why"].as_str().unwrap_or(why)).await?;
+    let shown = match logs.clock.now_ms() >= fence.put_at_ms + READABLE_MS {
+        true => Some(look(&event, &vault).await?),
+        false => None,
+    };
+    let forgotten = Forgotten { subject: subject.clone(), fence, shown };
+    Ok(output.end(&forgotten, shown.is_some()))
+}
+
+pub(crate) async fn allow(arguments: &Allow) -> Result<ExitCode> {
+    let Allow { subject, keys } = arguments;
+    keys.table(&dynamo_client().await?)?.allow_again(subject).await?;
+    say!("{subject} gets a new key with the next personal data; the old ones stay forgotten");
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn standing(table: &KeyTable, subject: &str) -> Result<Option<Standing>> {
+    Ok(table.standings(&[subject].into()).await?.remove(subject))
+}
+
+/// Whether a person who was forgotten by this event has, or may have, a key again.
+fn is_known_since(event: &SequencedEvent, standing: Option<&Standing>) -> bool {
+    let fence = standing.and_then(|it| Some((it, it.fence()?)));
+    fence.is_some_and(|(standing, fence)| {
+        fence.forgotten_at_ms >= event.at && (standing.has_key() || fence.again)
+    })
+}
+
+/// The last event about the person.
+async fn last(logs: &StackLogs, lists: &Lists, subject: &str) -> Result<Option<SequencedEvent>> {
+    let log = dcb(logs, &lists.stack.catalog)?;
+    let plan = partition_plan(lists, BoundaryId::tag("subject", subject));
+    let envelope = Envelope::default();
+    let events = log.read(&plan, Consistency::Strong, &envelope);
+    Ok(events.try_fold(None, |_, event| async { Ok(Some(event)) }).await?)
+}
+
+/// A value of the person, sealed with the key that the table has.
+async fn sealed(vault: &impl Vault, subject: &str) -> Result<Value> {
+    let mut proof = json!({ MARKED: true, OF: subject });
+    vault.seal(vec![&mut proof]).await?;
+    Ok(proof)
+}
+
+async fn append(logs: &StackLogs, subject: &str, why: &str, proof: Option<Value>) -> Result<()> {
+    let payload = json!({ "subjectId": subject, "why": why }).to_string();
+    let issuers = Issuers::default();
+    let read = ringfence_lambda::slice::read::<ForgetSubject>(&payload, &issuers, &logs.clock);
+    let read = read.map_err(|problem| anyhow!("{}", problem.detail()))?;
+    let (on, _) = logs.open::<ForgetSubject>(0).map_err(|error| anyhow!(error))?;
+    for (command, mut envelope) in read {
+        if let Some(proof) = &proof {
+            envelope.metadata.insert(PROOF, proof.to_string())?;
+        }
+        if let Outcome::Rejected { rejected, .. } = on.handle(&command, &envelope).await?.outcome {
+            bail!("{} rejects it: {}", ForgetSubject::NAME, rejected.message);
+        }
+    }
+    Ok(())
+}
+
+/// Opens the value that was sealed before the fence. Returns whether there is one.
+async fn look(event: &SequencedEvent, vault: &impl Vault) -> Result<bool> {
+    let Some(proof) = event.metadata.text(PROOF) else { return Ok(false) };
+    let mut proof = serde_json::from_str(proof)?;
+    vault.open(vec![&mut proof]).await?;
+    ensure!(
+        form(&proof) == Form::Forgotten,
+        "a value that was sealed before {} can still be opened: is --key-table the table of this stack?",
+        event.id()
+    );
+    Ok(true)
+}
+
+/// A person who is forgotten.
+struct Forgotten {
+    subject: String,
+    fence: Fence,
+    /// Whether a value was opened in vain, or there is none; `None` if functions may still have the key.
+    shown: Option<bool>,
+}
+
+impl Forgotten {
+    /// From when on no function can read the values, and no backup.
+    fn unreadable(&self) -> [String; 2] {
+        let days_ms = u64::from(KEY_RECOVERY_DAYS) * 24 * 60 * 60 * 1_000;
+        [READABLE_MS, days_ms].map(|ms| rfc3339(self.fence.put_at_ms + ms))
+    }
+
+    /// Whether the table had a key. Without one, the id may be wrong.
+    fn had_key(&self) -> bool {
+        !self.fence.fingerprints.is_empty()
+    }
+}
+
+impl Display for Forgotten {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { subject, fence, shown } = self;
+        let since = rfc3339(fence.forgotten_at_ms);
+        write_line!(f, "{subject} is forgotten since {since}: {}", fence.why)?;
+        if !self.had_key() {
+            write_line!(
+                f,
+                "the table had no key of {subject}: the id is wrong, or a restore has lost it"
+            )?;
+        }
+        let [by_stack, from_backups] = self.unreadable();
+        let how = match shown {
+            None => "run the same command then to see it",
+            Some(true) => "a value that was sealed with the key does not open",
+            Some(false) => "the key is gone; no value was kept to try it",
+        };
+        write_line!(f, "unreadable by the stack from {by_stack}: {how}")?;
+        write_line!(f, "unreadable from backups from {from_backups}")
+    }
+}
+
+serialize_as!(Forgotten, |forgotten| {
+    let Forgotten { subject, fence, shown } = forgotten;
+    let [by_stack, from_backups] = forgotten.unreadable();
+    json!({
+        "subject": subject, "forgottenAt": rfc3339(fence.forgotten_at_ms), "why": fence.why,
+        "hadKey": forgotten.had_key(), "isOver": shown.is_some(), "isShown": *shown == Some(true),
+        "unreadableByStack": by_stack, "unreadableFromBackups": from_backups,
+    })
+});
