@@ -157,10 +157,7 @@ async fn an_export_is_imported_with_its_ids_and_times() {
     assert!(tailed.starts_with(&lines), "{tailed}\n{lines}");
     let (_, tailed) = world.run(&["tail", "--from", "start", "--until-present"]);
     assert!(tailed.contains(r#""name":"sealed, of ada"}"#), "{tailed}");
-    assert_eq!(
-        world.json(&["read", "customerId:ada"]).1["data"]["name"]["$sealed"],
-        "AQ"
-    );
+    assert_eq!(world.json(&["read", "customerId:ada"]).1["data"]["name"]["$sealed"], "AQ");
 
     let other = World::start().await;
     let dry = other.run(&[&import(&path)[..], &["--dry-run"]].concat()).1;

@@ -167,6 +167,10 @@ async fn a_document_stores_no_personal_value_and_forgets_it() {
     assert_eq!(known(&warm).await, json!(2));
     vault.forget_all();
     assert_eq!((known(&cold).await, known(&warm).await), (json!(0), json!(2)));
+    // A command of the stack loses its values.
+    let mut of_stack = envelope.clone();
+    of_stack.context.is_of_stack = true;
+    rolling.handle(&name(), &of_stack).await.expect("it is settled");
     // Also a clock that was set back ends it.
     clock.set(NOW_MS - 1);
     let count = |Patient(names): &Patient| names.iter().filter(|name| !name.is_forgotten()).count();
