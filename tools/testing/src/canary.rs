@@ -20,8 +20,8 @@ use ringfence_subjects::KeyTable;
 use ringfence_template::written::table_of;
 use serde_json::{Value, json};
 
-use crate::cases::{open, prepared, tips_of};
 use crate::dynamo::KEYS;
+use crate::prepared::{open, prepared, tips_of};
 
 /// A command has this long, in milliseconds.
 const TIME_MS: u64 = 60_000;
@@ -41,6 +41,9 @@ pub(crate) async fn check_personal<S: Slice<Context: Context<Log: Log<S>>>>(temp
             }
             decide_forgotten(template, tips, case).await;
         }
+    }
+    if cases == 0 {
+        return;
     }
     let found: Vec<_> = places.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     println!(

@@ -9,7 +9,6 @@ use ringfence_core::kit::{BEGIN_MS, Case, catalog, fail};
 use ringfence_core::{
     Access, Context, Due, Envelope, LogKind, LogName, LogOf, OnLog, Plan, Slice, is_personal,
 };
-use ringfence_document_log::TipLimits;
 use ringfence_local::template::Template;
 use ringfence_log::{InTable, Log};
 use ringfence_services::queue::{AnswersError, CommandAnswer, CommandAnswers};
@@ -22,21 +21,11 @@ use crate::canary::check_personal;
 use crate::deadlines::requests_of_sweeps;
 use crate::dynamo::tables;
 use crate::lanes::{IN_ORDER, requests_of_lanes};
+use crate::prepared::{open, prepared, tips_of};
 use crate::readers::VIEWS;
 use crate::requests::{Asked, check_requests, grants};
 use crate::template::{binary, check_none};
 use crate::written::{self, Current, differences_of_template};
-
-/// The limits of Tips in the cases on a log. On the document log they are the document's, and so small that each append
-/// but the first makes a calf. The other logs have no Tips.
-#[must_use]
-pub fn tips_of(log: LogKind) -> Vec<Option<TipLimits>> {
-    let each = TipLimits { events_max: Some(1), ..TipLimits::default() };
-    match log {
-        LogKind::Dcb | LogKind::Aggregates => vec![None],
-        LogKind::Documents => vec![None, Some(each)],
-    }
-}
 
 /// The requests of a slice in their order: operations and bodies. Tables are named by their logical ids.
 type Requests = Vec<(String, Value)>;
@@ -196,30 +185,6 @@ async fn on_dynamo<S: Slice<Context: Context<Log: Log<S>>>>(template: &Template)
         }
     }
     requests
-}
-
-/// A slice on the log in a table.
-pub(crate) fn open<S: Slice<Context: Context<Log: Log<S>>>>(
-    table: &InTable,
-    kept: usize,
-) -> impl OnLog<S> {
-    let on = LogOf::<S>::open(table.clone(), kept);
-    on.unwrap_or_else(|error| fail(S::NAME, error as Box<dyn Error>)).0
-}
-
-/// A table with the facts of a case. The requests of the preparation are not recorded.
-pub(crate) async fn prepared<S: Slice<Context: Context<Log: Log<S>>>>(
-    template: &Template,
-    tips: Option<TipLimits>,
-    case: &Case<S>,
-) -> (Dynamo, InTable) {
-    let log = LogOf::<S>::KIND;
-    let dynamo = Dynamo::with(template, &[table_of(log)]);
-    let table = InTable { tips, ..dynamo.table(log) };
-    case.prepare(&open::<S>(&table, 0), &|now_ms| table.clock.set(now_ms)).await;
-    dynamo.wire.forget();
-    let table = InTable { vault: dynamo.vault().map(|vault| vault as _), ..table };
-    (dynamo, table)
 }
 
 /// Sends the command of a case under keys. A warm handler and a new one send different requests. A key that is new to a

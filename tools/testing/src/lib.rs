@@ -23,6 +23,7 @@ mod grants;
 mod lanes;
 mod listed;
 mod payloads;
+mod prepared;
 mod readers;
 mod requests;
 mod roles;
@@ -36,12 +37,13 @@ mod vaults;
 mod written;
 
 pub use callers::check_callers;
-pub use cases::{check_cases, tips_of};
+pub use cases::check_cases;
 pub use contract::check_api;
 pub use dynamo::Dynamo;
 pub use functions::check_functions;
 pub use lanes::check_roles_of_reactors;
 pub use payloads::check_bad_input;
+pub use prepared::tips_of;
 pub use readers::{
     check_role_of_index_events, check_role_of_project_views, check_role_of_query_views,
 };
