@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use ringfence_core::Slice;
+use ringfence_core::{Slice, personal};
 use ringfence_harness::{Driver, NodeProgram, PipProgram};
 use ringfence_local::workspace_root;
 use ringfence_stack::{MemberList, Members, Visitor};
@@ -237,6 +237,7 @@ impl Visitor for Shapes {
         let cases = S::cases();
         let commands = cases.iter().map(|case| serde_json::to_value(case.command()).unwrap());
         let mut commands: Vec<_> = commands.collect();
+        commands.iter_mut().for_each(personal::show);
         let samples = self.folder.join("events").join(S::NAME);
         for sample in fs::read_dir(samples).unwrap() {
             let mut sample = json_of(&sample.unwrap().path());

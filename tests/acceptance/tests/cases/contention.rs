@@ -22,6 +22,7 @@ use ringfence_core::{
 };
 use ringfence_dcb_log::{DcbLog, VerifyOptions};
 use ringfence_local::template::Template;
+use ringfence_subjects::KeyTable;
 use ringfence_testing::Dynamo;
 use serde_json::Value;
 
@@ -102,14 +103,24 @@ async fn a_username_or_an_address_that_many_want_goes_to_one() {
     let register =
         |n| RegisterAccount { account_id: id(&format!("a{n}")), username: id("u1"), email: None };
     assert_eq!(world.race((0..CALLERS).map(register)).await, 1);
-    let register = |n| RegisterAccount {
-        account_id: id(&format!("b{n}")),
-        username: id(&format!("v{n}")),
-        email: Some(id::<MailAddress>("ada@example.com").into()),
+    let with_address = |first: usize| {
+        (first..first + CALLERS).map(|n| RegisterAccount {
+            account_id: id(&format!("b{n}")),
+            username: id(&format!("v{n}")),
+            email: Some(id::<MailAddress>("ada@example.com").into()),
+        })
     };
-    assert_eq!(world.race((0..CALLERS).map(register)).await, 1);
+    assert_eq!(world.race(with_address(0)).await, 1);
     assert_eq!(world.count("AccountRegistered").await, 2);
-    assert_eq!(world.count("EmailClaimed").await, 1);
+    // Forgetting its person makes the address free, for one.
+    let events = world.events().await;
+    let claimed = events.iter().find(|event| event.event_type == "EmailClaimed").unwrap();
+    let Dynamo { client, clock, .. } = &world.dynamo;
+    let keys = KeyTable::new(client.clone(), "KeyTable", clock.clone());
+    let person = claimed.data["accountId"].as_str().unwrap();
+    keys.forget(person, clock.now_ms(), "asked for it").await.unwrap();
+    assert_eq!(world.race(with_address(CALLERS)).await, 1);
+    assert_eq!(world.count("EmailClaimed").await, 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 
 extern crate ringfence_core as ringfence; // the derive macros name it so
 
+mod commands;
 mod folds;
 mod gates;
 mod properties;
