@@ -13,7 +13,7 @@ use crate::{
     Plan, Rejected, Seen, SequencedEvent, Slice, SliceError, StoreError, VaultError,
     decide::cache::{Model, Recalled, UnderWay},
     decide::decision::{Decision, DecisionOf},
-    decide::record::{record_of, refuses},
+    decide::record::{record_of, refuses, spared},
     decide::shapes::{Declared, plan},
     log::vault::{blind, blind_events},
     personal::{Form, forget, has},
@@ -62,7 +62,7 @@ pub async fn handle<S: Slice>(
         Some(key) => {
             let fingerprint = |subject: String, text: String| {
                 let refuses = refuses(command, &envelope.context, &subject);
-                async move { spared(log.fingerprint(&subject, &text).await, refuses) }.boxed()
+                async move { Ok(spared(log.fingerprint(&subject, &text).await, refuses)?) }.boxed()
             };
             Some(record_of::<_, HandleError>(S::NAME, key, command, fingerprint).await?)
         }
@@ -394,16 +394,5 @@ impl Attempts<'_> {
         }
         let event_type = event_type.clone();
         Err(HandleError::Unread { slice, event_type, partition })
-    }
-}
-
-/// A fingerprint; none if the subject is forgotten and the command loses its values.
-fn spared(
-    fingerprint: Result<String, LogError>,
-    refuses: bool,
-) -> Result<Option<String>, HandleError> {
-    match fingerprint {
-        Err(LogError::Vault(VaultError::Forgotten(_))) if !refuses => Ok(None),
-        made => Ok(Some(made?)),
     }
 }

@@ -6,7 +6,8 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::{
-    Command, CommandContext, CommandRecord, Name, SubjectError, canonical_json,
+    Command, CommandContext, CommandRecord, LogError, Name, SubjectError, VaultError,
+    canonical_json,
     model::command::sha256,
     personal::{Form, forget, subject, values},
 };
@@ -60,4 +61,15 @@ pub fn refuses(command: &impl Command, context: &CommandContext, subject: &str) 
 fn subjects(command: &mut Value) -> BTreeSet<String> {
     let of = |value: &mut Value| subject(value).map(str::to_owned);
     values(command, Form::Marked).into_iter().filter_map(of).collect()
+}
+
+/// A fingerprint; none if the subject is forgotten and the command loses its values.
+pub(crate) fn spared(
+    fingerprint: Result<String, LogError>,
+    refuses: bool,
+) -> Result<Option<String>, LogError> {
+    match fingerprint {
+        Err(LogError::Vault(VaultError::Forgotten(_))) if !refuses => Ok(None),
+        made => Ok(Some(made?)),
+    }
 }
