@@ -26,8 +26,8 @@ const PROGRESS_EVENTS: u64 = 1_000;
 #[command(after_help = "\
 For a request for access. It reads all events of the index, for half a read unit for each 4 KB of an event, and prints
 the events with values of the person. These values are opened; sealed ones of other persons are null. Events from
-before a field was personal are shown as they are. If it is broken off, go on with the last checkpoint that it has shown. Rows of views, snapshots and copies have nothing that is not in the
-events.
+before a field was personal are shown as they are. If it is broken off, go on with the last checkpoint that it has
+shown. Rows of views, snapshots and copies have nothing that is not in the events.
 
 Examples:
   ringfence subjects show ada > ada.jsonl

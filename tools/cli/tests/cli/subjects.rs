@@ -181,7 +181,7 @@ async fn personal_data_in_clear_and_lost_keys_are_named() {
     hotel.met("ada", of("ada", "Ada")).await;
     let (status, verified, _) = hotel.subjects("verify --json");
     let expected = json!({
-        "events": 1, "unreadable": 0, "readUnits": 3.5, "forgotten": 0, "unfenced": [],
+        "events": 1, "unreadable": 0, "readUnits": 4.5, "forgotten": 0, "unfenced": [],
         "isReapplied": false, "lost": [], "inClear": [], "isInOrder": true,
     });
     assert_eq!((status, verified), (0, expected));
