@@ -3,7 +3,7 @@
 //! The events have no address, because addresses change and orders do not. The mail goes to the address that the
 //! customer has when it is sent. The row of the order names the customer, and the row of the customer has the address.
 //! Both are read once their views show the event, so a customer who registers and orders at once gets the mail too. A
-//! customer without a row, or one that is deactivated or forgotten, gets none.
+//! customer without a row, or one that is deactivated or whose address is forgotten, gets none.
 
 use std::collections::BTreeMap;
 use std::error::Error;
