@@ -8,13 +8,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 use ringfence_aws::Clock;
 use ringfence_core::personal::{Form, MARKED, OF, form};
 use ringfence_core::{
     BoundaryId, Consistency, Context as _, Envelope, Event, EventLog, KEPT_OPEN_MS, OnLog, Outcome,
     SequencedEvent, Slice, Vault, rfc3339,
 };
+use ringfence_feed::Entry;
 use ringfence_lambda::Issuers;
 use ringfence_log::StackLogs;
 use ringfence_services::personal_data::{ForgetSubject, PersonalData, SubjectForgotten};
@@ -22,12 +23,13 @@ use ringfence_subjects::{Fence, KeyTable, Standing};
 use ringfence_template::KEY_RECOVERY_DAYS;
 use serde_json::{Value, json};
 
+use super::show::of_subject;
 use crate::Lists;
 use crate::boundary::partition_plan;
 use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
-use crate::say;
-use crate::tables::{KeyFlags, LogTables, dcb};
+use crate::tables::{FeedTables, KeyFlags, dcb};
+use crate::{remark, say};
 
 /// Functions can read values for so long after the fence was put, in milliseconds. Half a minute is for a put that was
 /// sent again, and for reads that lag behind it.
@@ -39,7 +41,8 @@ const PROOF: &str = "proof";
 #[command(after_help = "\
 First it appends the event SubjectForgotten. With it goes a value that is sealed with the person's key. Then it puts a
 fence in the place of the key. Functions may keep the key for five minutes more. Run the same command after that time:
-it opens the value, and ends with status 0 if that is forgotten. If a run was broken off, the next one goes on there.
+it opens the value, and ends with status 0 if that is forgotten. If the event was written by the slice, it has no such
+value, and the newest one in the index takes its place. If a run was broken off, the next one goes on there.
 Backups by point-in-time recovery have the key for seven days more, if the table keeps them so long, as the template
 says. Delete other backups of the table of keys yourself, and the table that a restore has replaced.
 
@@ -53,7 +56,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     why: String,
     #[command(flatten)]
-    tables: LogTables,
+    feed: FeedTables,
     #[command(flatten)]
     keys: KeyFlags,
     #[command(flatten)]
@@ -72,12 +75,12 @@ pub(crate) struct Allow {
 }
 
 pub(crate) async fn forget(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { subject, why, tables, keys, output } = arguments;
+    let Arguments { subject, why, feed, keys, output } = arguments;
     ensure!(
         lists.stack.context(PersonalData::NAME).is_some(),
         "this stack can forget nobody: list the context ringfence_services::personal_data::PersonalData in it"
     );
-    let logs = tables.logs(dynamo_client().await?, Clock::system());
+    let logs = feed.logs.logs(dynamo_client().await?, Clock::system());
     let (table, vault) = (keys.table(&logs.client)?, keys.vault(&logs).await?);
     let standing = standing(&table, subject).await?;
     let event = match last(&logs, lists, subject).await? {
@@ -93,7 +96,10 @@ pub(crate) async fn forget(arguments: &Arguments, lists: &Lists) -> Result<ExitC
     };
     let fence = table.forget(subject, event.at, event.data["why"].as_str().unwrap_or(why)).await?;
     let shown = match logs.clock.now_ms() >= fence.put_at_ms + READABLE_MS {
-        true => look(&event, &vault).await?,
+        true => match kept(&event, feed, &logs, subject).await? {
+            Some(value) => look(value, &vault, &event).await?,
+            None => Shown::NoValue,
+        },
         false => Shown::Waits,
     };
     let is_over = shown == Shown::Unreadable;
@@ -156,13 +162,35 @@ async fn append(logs: &StackLogs, subject: &str, why: &str, proof: Option<Value>
     Ok(())
 }
 
-/// Opens the value that was sealed before the fence.
-async fn look(event: &SequencedEvent, vault: &impl Vault) -> Result<Shown> {
-    let Some(proof) = event.metadata.text(PROOF) else { return Ok(Shown::NoValue) };
-    let mut proof = serde_json::from_str(proof)?;
-    vault.open(vec![&mut proof]).await?;
+/// A sealed value of the person: the one beside the event, or the newest one in the index.
+async fn kept(
+    event: &SequencedEvent,
+    feed: &FeedTables,
+    logs: &StackLogs,
+    subject: &str,
+) -> Result<Option<Value>> {
+    if let Some(proof) = event.metadata.text(PROOF) {
+        return Ok(Some(serde_json::from_str(proof)?));
+    }
+    remark!(
+        "the event has no value to try, so the index is read back to one: half a read unit for each 4 KB of events"
+    );
+    let index = feed.index(logs.client.clone()).await?;
+    let mut entries = index.read_back(index.end().await?);
+    while let Some(entry) = entries.next().await {
+        let (mut entry, _) = Entry::or_known(entry)?;
+        if let Some(value) = of_subject(&mut entry.event.data, subject).next() {
+            return Ok(Some(value.take()));
+        }
+    }
+    Ok(None)
+}
+
+/// Opens a sealed value.
+async fn look(mut value: Value, vault: &impl Vault, event: &SequencedEvent) -> Result<Shown> {
+    vault.open(vec![&mut value]).await?;
     ensure!(
-        form(&proof) == Form::Forgotten,
+        form(&value) == Form::Forgotten,
         "a value that was sealed before {} can still be opened: is --key-table the table of this stack?",
         event.id()
     );
@@ -183,7 +211,7 @@ enum Shown {
     Waits,
     /// A value that was sealed with the key does not open.
     Unreadable,
-    /// No value was kept: the person had no key, or the slice `forget-subject` was asked directly.
+    /// No event has a value of the person.
     NoValue,
 }
 
@@ -215,7 +243,7 @@ impl Display for Forgotten {
         let how = match shown {
             Shown::Waits => "run the same command then to see it",
             Shown::Unreadable => "a value that was sealed with the key does not open",
-            Shown::NoValue => "no value was kept to try it; `ringfence subjects show` tries all",
+            Shown::NoValue => "no event has a value to try it",
         };
         write_line!(f, "unreadable by the stack from {by_stack}: {how}")?;
         write_line!(f, "unreadable from backups of seven days from {from_backups}")

@@ -81,7 +81,7 @@ pub(crate) async fn show(arguments: &Arguments, lists: &Lists) -> Result<ExitCod
 /// Whether an event has personal values of the subject: sealed ones, or such as were stored before they were personal.
 fn is_about(lists: &Lists, event: &SequencedEvent, subject: &str) -> bool {
     let mut data = event.data.clone();
-    if of_subject(&mut data, Form::Sealed, subject).next().is_some() {
+    if of_subject(&mut data, subject).next().is_some() {
         return true;
     }
     let catalog = lists.catalog(&event.context, &event.event_type);
@@ -93,17 +93,17 @@ fn is_about(lists: &Lists, event: &SequencedEvent, subject: &str) -> bool {
     is_of_stream || newest.is_ok_and(|newest| fields.any(|field| newest.data[field] == subject))
 }
 
-fn of_subject<'v>(
+/// The sealed values of the subject.
+pub(super) fn of_subject<'v>(
     data: &'v mut Value,
-    form: Form,
     subject: &str,
 ) -> impl Iterator<Item = &'v mut Value> {
-    values(data, form).into_iter().filter(move |value| subject_of(value) == Some(subject))
+    values(data, Form::Sealed).into_iter().filter(move |value| subject_of(value) == Some(subject))
 }
 
 /// Opens the subject's values, and only them.
 async fn open(data: &mut Value, subject: &str, vault: &impl Vault) -> Result<()> {
-    vault.open(of_subject(data, Form::Sealed, subject).collect()).await?;
+    vault.open(of_subject(data, subject).collect()).await?;
     personal::show(data);
     Ok(())
 }

@@ -34,8 +34,8 @@ Run it with --reapply after a restore of the table of keys, before any function 
 people who were forgotten since.
 
 It reads all events of the index, for half a read unit for each 4 KB of an event, and one read unit for each person. It
-needs some hundred bytes of memory for each person. A type of events whose newest version is in clear is not in order. Older
-versions, of the time before a field was personal, are only counted.
+needs some hundred bytes of memory for each person. A type of events whose newest version is in clear is not in order.
+Older versions, of the time before a field was personal, are only counted.
 
 Examples:
   ringfence subjects verify --stack ringfence-prod
@@ -233,7 +233,8 @@ impl Display for Report {
         let end = if self.is_in_order() { "all in order" } else { "not in order" };
         write_line!(
             f,
-            "{events} events, {unreadable} can't be decoded, {forgotten} people were forgotten, {read_units} read units: {end}"
+            "{events} events, {unreadable} can't be decoded, {forgotten} people were forgotten, {read_units} read units: \
+             {end}"
         )
     }
 }

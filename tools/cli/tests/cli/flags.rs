@@ -108,7 +108,7 @@ fn wrong_flags_are_named() {
         ("redrive --queue http://q --delete x", "--why <WHY>"),
         ("subjects forget ada", "--why <WHY>"),
         (
-            "subjects forget ada --why asked --table t",
+            "subjects forget ada --why asked --table t --index-table i",
             "name the table of keys with --key-table or --stack",
         ),
     ] {
