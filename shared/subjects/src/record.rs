@@ -31,8 +31,7 @@ pub struct Fence {
     pub through: u64,
     /// Why the subject was forgotten.
     pub why: String,
-    /// The SHA-256 of the destroyed key as it was wrapped in the table, if there was one. A copy of the table that has
-    /// the key is known by it.
+    /// The SHA-256 of each destroyed key as it was wrapped in the table. A copy of the table that has one is known by it.
     pub fingerprints: Vec<String>,
     /// Whether a writer may make a new key, above the fence.
     pub again: bool,
@@ -81,12 +80,13 @@ impl Record {
             return None;
         }
         let (newest, through) = (key.map_or(0, |key| key.number), fence.map_or(0, |it| it.through));
+        let before = fence.into_iter().flat_map(|fence| fence.fingerprints.iter().cloned());
         let fence = Fence {
             forgotten_at_ms: at_ms,
             put_at_ms,
             through: newest.max(through).max(at_ms),
             why: why.to_owned(),
-            fingerprints: key.iter().map(|key| fingerprint(&key.wrapped)).collect(),
+            fingerprints: before.chain(key.map(|key| fingerprint(&key.wrapped))).collect(),
             again: false,
         };
         Some(Self { key: None, fence: Some(fence) })

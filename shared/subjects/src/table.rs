@@ -17,6 +17,7 @@ use crate::rotation::StackRecord;
 /// The most bytes of the reason for which a subject is forgotten.
 pub const WHY_BYTES_MAX: usize = 1_024;
 
+const STANDINGS_TOGETHER: usize = 1_000;
 const READING: &str = "reading the table of keys";
 const WRITING: &str = "writing the table of keys";
 
@@ -125,8 +126,13 @@ impl KeyTable {
         &self,
         subjects: &BTreeSet<&str>,
     ) -> Result<BTreeMap<String, Standing>, StoreError> {
-        let found = self.records(subjects, true).await?.into_iter();
-        Ok(found.map(|(subject, record)| (subject, Standing(record))).collect())
+        let (all, mut standings) = (Vec::from_iter(subjects.iter().copied()), BTreeMap::new());
+        // So only so many items are in memory at once.
+        for some in all.chunks(STANDINGS_TOGETHER) {
+            let found = self.records(&some.iter().copied().collect(), true).await?.into_iter();
+            standings.extend(found.map(|(subject, record)| (subject, Standing(record))));
+        }
+        Ok(standings)
     }
 
     /// The records of some subjects. Of new ones there is none.

@@ -130,23 +130,12 @@ pub(crate) async fn page(
         let sample = command::form(&value, &of.sample(&site));
         return Ok(of.markup(&site, &sample, &Below::Nothing));
     }
-    let below = match command::json(&value, &parameters) {
-        Err(wrong) => Below::Failed(wrong),
-        Ok(command) => {
-            let payload = payload(&command, key(&parameters)).to_string();
-            let (slices, issuers) = (&site.lists.slices, Issuers::default());
-            let explained = async {
-                slices.explain(&site.opened().await?, &of.of.name, &payload, &issuers).await
-            };
-            explained
-                .await
-                .map_or_else(|error| Below::Failed(format!("{error:#}")), Below::Explained)
-        }
-    };
+    let below = of.explained(&site, &parameters).await;
     Ok(of.markup(&site, &parameters, &below))
 }
 
-/// Sends the command of a form. The guard has checked that this console may.
+/// Sends the command of a form, or explains one whose address would keep personal data. The guard has checked that this
+/// console may send.
 pub(crate) async fn send(
     State(site): State<Arc<Site>>,
     Path((context, slice)): Path<(String, String)>,
@@ -154,6 +143,7 @@ pub(crate) async fn send(
 ) -> Result<Markup, Problem> {
     let of = Of::find(&site, &context, &slice)?;
     let below = match command::json(&(of.of.command)(), &parameters) {
+        _ if given(&parameters, EXPLAIN).is_some() => of.explained(&site, &parameters).await,
         _ if of.slice.scopes.is_none() => Below::Failed(NO_ROUTE.to_owned()),
         Err(wrong) => Below::Failed(wrong),
         Ok(command) => post(&site, &of.of.name, &command, key(&parameters))
@@ -241,7 +231,22 @@ impl<'a> Of<'a> {
         if sample.get("command").is_some() { sample["command"].take() } else { sample }
     }
 
+    /// A dry run of a form's command.
+    async fn explained(&self, site: &Site, form: &Parameters) -> Below {
+        let command = match command::json(&(self.of.command)(), form) {
+            Ok(command) => command,
+            Err(wrong) => return Below::Failed(wrong),
+        };
+        let payload = payload(&command, key(form)).to_string();
+        let (slices, issuers) = (&site.lists.slices, Issuers::default());
+        let explained = async {
+            slices.explain(&site.opened().await?, &self.of.name, &payload, &issuers).await
+        };
+        explained.await.map_or_else(|error| Below::Failed(format!("{error:#}")), Below::Explained)
+    }
+
     fn markup(&self, site: &Site, form: &Parameters, below: &Below) -> Markup {
+        let posts = self.slice.is_personal;
         let url = slice_url(&self.of.name);
         let main = html! {
             (self.picture(&site.lists.stack))
@@ -250,7 +255,12 @@ impl<'a> Of<'a> {
                 (command::inputs(&(self.of.command)(), form))
                 label { "Idempotency key (may be empty)" input name=(KEY) value=(key(form)) size="40"; }
                 div.buttons {
-                    button name=(EXPLAIN) value="yes" { "Explain" }
+                    @if posts && !site.may_write {
+                        span.note { "To explain a command with personal data, start the console with --write: else the "
+                            "address would keep them." }
+                    } @else {
+                        button name=(EXPLAIN) value="yes" formmethod=[posts.then_some("post")] { "Explain" }
+                    }
                     @if self.slice.scopes.is_none() { span.note { (NO_ROUTE) } }
                     @else if site.may_write { button formmethod="post" { "Send" } }
                     @else { span.note { "To send commands, start the console with --write." } }

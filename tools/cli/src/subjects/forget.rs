@@ -17,7 +17,7 @@ use ringfence_core::{
 };
 use ringfence_lambda::Issuers;
 use ringfence_log::StackLogs;
-use ringfence_services::personal_data::{ForgetSubject, PersonalData};
+use ringfence_services::personal_data::{ForgetSubject, PersonalData, SubjectForgotten};
 use ringfence_subjects::{Fence, KeyTable, Standing};
 use ringfence_template::KEY_RECOVERY_DAYS;
 use serde_json::{Value, json};
@@ -40,7 +40,8 @@ const PROOF: &str = "proof";
 First it appends the event SubjectForgotten. With it goes a value that is sealed with the person's key. Then it puts a
 fence in the place of the key. Functions may keep the key for five minutes more. Run the same command after that time:
 it opens the value, and ends with status 0 if that is forgotten. If a run was broken off, the next one goes on there.
-Backups by point-in-time recovery have the key for seven days more; delete other backups of the table of keys yourself.
+Backups by point-in-time recovery have the key for seven days more, if the table keeps them so long, as the template
+says. Delete other backups of the table of keys yourself, and the table that a restore has replaced.
 
 Examples:
   ringfence subjects forget ada --why 'asked for it'
@@ -92,11 +93,11 @@ pub(crate) async fn forget(arguments: &Arguments, lists: &Lists) -> Result<ExitC
     };
     let fence = table.forget(subject, event.at, event.data["why"].as_str().unwrap_or(why)).await?;
     let shown = match logs.clock.now_ms() >= fence.put_at_ms + READABLE_MS {
-        true => Some(look(&event, &vault).await?),
-        false => None,
+        true => look(&event, &vault).await?,
+        false => Shown::Waits,
     };
-    let forgotten = Forgotten { subject: subject.clone(), fence, shown };
-    Ok(output.end(&forgotten, shown.is_some()))
+    let is_over = shown == Shown::Unreadable;
+    Ok(output.end(&Forgotten { subject: subject.clone(), fence, shown }, is_over))
 }
 
 pub(crate) async fn allow(arguments: &Allow) -> Result<ExitCode> {
@@ -124,7 +125,11 @@ async fn last(logs: &StackLogs, lists: &Lists, subject: &str) -> Result<Option<S
     let plan = partition_plan(lists, BoundaryId::tag("subject", subject));
     let envelope = Envelope::default();
     let events = log.read(&plan, Consistency::Strong, &envelope);
-    Ok(events.try_fold(None, |_, event| async { Ok(Some(event)) }).await?)
+    let newest = events.try_fold(None, |last, event| async {
+        // A team's own events may have the same partition.
+        Ok(if event.event_type == SubjectForgotten::NAME { Some(event) } else { last })
+    });
+    Ok(newest.await?)
 }
 
 /// A value of the person, sealed with the key that the table has.
@@ -151,9 +156,9 @@ async fn append(logs: &StackLogs, subject: &str, why: &str, proof: Option<Value>
     Ok(())
 }
 
-/// Opens the value that was sealed before the fence. Returns whether there is one.
-async fn look(event: &SequencedEvent, vault: &impl Vault) -> Result<bool> {
-    let Some(proof) = event.metadata.text(PROOF) else { return Ok(false) };
+/// Opens the value that was sealed before the fence.
+async fn look(event: &SequencedEvent, vault: &impl Vault) -> Result<Shown> {
+    let Some(proof) = event.metadata.text(PROOF) else { return Ok(Shown::NoValue) };
     let mut proof = serde_json::from_str(proof)?;
     vault.open(vec![&mut proof]).await?;
     ensure!(
@@ -161,15 +166,25 @@ async fn look(event: &SequencedEvent, vault: &impl Vault) -> Result<bool> {
         "a value that was sealed before {} can still be opened: is --key-table the table of this stack?",
         event.id()
     );
-    Ok(true)
+    Ok(Shown::Unreadable)
 }
 
 /// A person who is forgotten.
 struct Forgotten {
     subject: String,
     fence: Fence,
-    /// Whether a value was opened in vain, or there is none; `None` if functions may still have the key.
-    shown: Option<bool>,
+    shown: Shown,
+}
+
+/// Whether it is shown that the stack can't read the values.
+#[derive(PartialEq)]
+enum Shown {
+    /// Functions may still have the key.
+    Waits,
+    /// A value that was sealed with the key does not open.
+    Unreadable,
+    /// No value was kept: the person had no key, or the slice `forget-subject` was asked directly.
+    NoValue,
 }
 
 impl Forgotten {
@@ -198,12 +213,12 @@ impl Display for Forgotten {
         }
         let [by_stack, from_backups] = self.unreadable();
         let how = match shown {
-            None => "run the same command then to see it",
-            Some(true) => "a value that was sealed with the key does not open",
-            Some(false) => "the key is gone; no value was kept to try it",
+            Shown::Waits => "run the same command then to see it",
+            Shown::Unreadable => "a value that was sealed with the key does not open",
+            Shown::NoValue => "no value was kept to try it; `ringfence subjects show` tries all",
         };
         write_line!(f, "unreadable by the stack from {by_stack}: {how}")?;
-        write_line!(f, "unreadable from backups from {from_backups}")
+        write_line!(f, "unreadable from backups of seven days from {from_backups}")
     }
 }
 
@@ -212,7 +227,7 @@ serialize_as!(Forgotten, |forgotten| {
     let [by_stack, from_backups] = forgotten.unreadable();
     json!({
         "subject": subject, "forgottenAt": rfc3339(fence.forgotten_at_ms), "why": fence.why,
-        "hadKey": forgotten.had_key(), "isOver": shown.is_some(), "isShown": *shown == Some(true),
+        "hadKey": forgotten.had_key(), "isShown": *shown == Shown::Unreadable,
         "unreadableByStack": by_stack, "unreadableFromBackups": from_backups,
     })
 });

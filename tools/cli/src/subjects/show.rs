@@ -25,8 +25,8 @@ const PROGRESS_EVENTS: u64 = 1_000;
 #[derive(Args)]
 #[command(after_help = "\
 For a request for access. It reads all events of the index, for half a read unit for each 4 KB of an event, and prints
-the events with values of the person. These values are opened; those of other persons are null. If it is broken off,
-go on with the last checkpoint that it has shown. Rows of views, snapshots and copies have nothing that is not in the
+the events with values of the person. These values are opened; sealed ones of other persons are null. Events from
+before a field was personal are shown as they are. If it is broken off, go on with the last checkpoint that it has shown. Rows of views, snapshots and copies have nothing that is not in the
 events.
 
 Examples:
@@ -89,7 +89,8 @@ fn is_about(lists: &Lists, event: &SequencedEvent, subject: &str) -> bool {
     let of_fields = schema.subjects.of_fields.iter().map(|(_, of)| *of);
     let mut fields = schema.subjects.of_all.into_iter().chain(of_fields).peekable();
     let is_of_stream = fields.peek().is_some() && event.stream_id().as_deref() == Some(subject);
-    is_of_stream || fields.any(|field| event.data[field] == subject)
+    let newest = lists.newest(event);
+    is_of_stream || newest.is_ok_and(|newest| fields.any(|field| newest.data[field] == subject))
 }
 
 fn of_subject<'v>(

@@ -20,6 +20,7 @@ use crate::Lists;
 use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
+use crate::remark;
 use crate::tables::{FeedTables, KeyFlags};
 
 /// The number of events between two updates of the progress.
@@ -33,7 +34,7 @@ Run it with --reapply after a restore of the table of keys, before any function 
 people who were forgotten since.
 
 It reads all events of the index, for half a read unit for each 4 KB of an event, and one read unit for each person. It
-needs some 100 bytes of memory for each person. A type of events whose newest version is in clear is not in order. Older
+needs some hundred bytes of memory for each person. A type of events whose newest version is in clear is not in order. Older
 versions, of the time before a field was personal, are only counted.
 
 Examples:
@@ -122,6 +123,8 @@ impl Found {
     async fn of(index: &Index, lists: &Lists) -> Result<Self> {
         let shapes = shapes(lists);
         let mut found = Self::default();
+        let total = index.count(Checkpoint::START, index.end().await?).await?;
+        remark!("{total} events are read, each for half a read unit for each 4 KB");
         let mut entries = index.read(Checkpoint::START, Until::Present);
         while let Some(entry) = entries.next().await {
             let (entry, why) = Entry::or_known(entry)?;
