@@ -16,6 +16,7 @@ pub(crate) mod place;
 pub(crate) mod principal;
 pub(crate) mod rejection;
 pub(crate) mod state;
+pub(crate) mod subjects;
 pub(crate) mod tag;
 pub(crate) mod trace;
 pub(crate) mod upcast;

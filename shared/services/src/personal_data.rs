@@ -10,8 +10,8 @@
 use std::error::Error;
 
 use ringfence_aws::{Clock, client_from_env};
+use ringfence_core::SUBJECT_BYTES_MAX;
 use ringfence_core::kit::BEGIN_MS;
-use ringfence_core::personal::SUBJECT_BYTES_MAX;
 use ringfence_core::prelude::*;
 use ringfence_dcb_log::Dcb;
 use ringfence_lambda::Variables;

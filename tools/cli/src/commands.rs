@@ -130,7 +130,7 @@ impl CommandLine {
     pub fn kind(&self) -> OutcomeKind {
         match &*self.outcome {
             "accepted" | "nothing-to-do" | "replay-ignored" => OutcomeKind::Accepted,
-            "rejected" => OutcomeKind::Rejected,
+            "rejected" | "subject-forgotten" => OutcomeKind::Rejected,
             "malformed" | "too-large" | "scope-missing" => OutcomeKind::Malformed,
             "key-reused" => OutcomeKind::KeyReused,
             _ => OutcomeKind::Failed,

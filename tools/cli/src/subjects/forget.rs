@@ -12,7 +12,7 @@ use futures::TryStreamExt;
 use ringfence_aws::Clock;
 use ringfence_core::personal::{Form, MARKED, OF, form};
 use ringfence_core::{
-    BoundaryId, Consistency, Context as _, Envelope, EventLog, KEPT_OPEN_MS, OnLog, Outcome,
+    BoundaryId, Consistency, Context as _, Envelope, Event, EventLog, KEPT_OPEN_MS, OnLog, Outcome,
     SequencedEvent, Slice, Vault, rfc3339,
 };
 use ringfence_lambda::Issuers;

@@ -18,6 +18,18 @@ const KEYS: &str = "keys";
 /// A stack with a table of keys.
 struct Hotel(World);
 
+/// The event of a customer with this name, as JSON.
+fn met(customer: &str, name: impl Into<Value>) -> NewEvent {
+    let event = CustomerMet { customer_id: id(customer), name: String::new().into() };
+    let data = json!({ "customerId": customer, "name": name.into() });
+    NewEvent { data, ..event.into() }
+}
+
+/// A personal value.
+fn of(subject: &str, value: &str) -> Value {
+    json!({ "$personal": value, "of": subject })
+}
+
 impl Hotel {
     async fn start() -> Self {
         let world = World::start().await;
@@ -43,15 +55,13 @@ impl Hotel {
     }
 
     /// Appends what a customer says, by a function that has just started.
-    async fn met(&self, customer: &str, name: &str) {
+    async fn met(&self, customer: &str, name: impl Into<Value>) {
         let Self(world) = self;
         let keys = KeyTable::new(world.client.clone(), KEYS, Clock::system());
         let wrap = Wrap::file(self.key_file().as_ref()).unwrap();
         let vault = Arc::new(KeyVault::new("hotel", keys, wrap, Clock::system()));
         let log = Vaulted::new::<Packed>(log(&world.client, Clock::system()), vault);
-        let name = name.to_owned().into();
-        let event: NewEvent = CustomerMet { customer_id: id(customer), name }.into();
-        let (events, envelope) = (vec![event], Envelope::default());
+        let (events, envelope) = (vec![met(customer, name)], Envelope::default());
         let append = Append { events, seen: None, record: None, envelope: &envelope };
         let Appended::Committed(events) = log.append(append).await.unwrap() else { panic!() };
         self.index(&events).await;
@@ -93,8 +103,8 @@ impl Hotel {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_is_forgotten_and_a_run_goes_on_where_another_stopped() {
     let hotel = Hotel::start().await;
-    hotel.met("ada", "Ada").await;
-    hotel.met("bob", "Bob").await;
+    hotel.met("ada", of("ada", "Ada")).await;
+    hotel.met("bob", of("bob", "Bob")).await;
     let with_key = hotel.item("ada").await;
     let name = || {
         let (status, shown, said) = hotel.subjects("show ada");
@@ -141,7 +151,7 @@ async fn a_person_is_forgotten_and_a_run_goes_on_where_another_stopped() {
     // Who is known again can be forgotten again.
     assert_eq!(hotel.subjects("allow ada").0, 0);
     assert_eq!(listed(), "forgotten, and may be known again");
-    hotel.met("ada", "Ada").await;
+    hotel.met("ada", of("ada", "Ada")).await;
     assert_eq!(listed(), "forgotten, and known again");
     assert_eq!(forget(), (1, false, true));
     hotel.wait("ada").await;
@@ -168,7 +178,7 @@ async fn a_person_is_forgotten_and_a_run_goes_on_where_another_stopped() {
 #[tokio::test(flavor = "multi_thread")]
 async fn personal_data_in_clear_and_lost_keys_are_named() {
     let hotel = Hotel::start().await;
-    hotel.met("ada", "Ada").await;
+    hotel.met("ada", of("ada", "Ada")).await;
     let (status, verified, _) = hotel.subjects("verify --json");
     let expected = json!({
         "events": 1, "unreadable": 0, "readUnits": 3.5, "forgotten": 0, "unfenced": [],
@@ -176,9 +186,7 @@ async fn personal_data_in_clear_and_lost_keys_are_named() {
     });
     assert_eq!((status, verified), (0, expected));
 
-    let data = json!({ "customerId": "bob", "name": "Bob" });
-    let of = CustomerMet { customer_id: id("bob"), name: "Bob".to_owned().into() };
-    let event = hotel.0.append(vec![NewEvent { data, ..of.into() }]).await;
+    let event = hotel.0.append(vec![met("bob", "Bob")]).await;
     hotel.index(&event).await;
     let key = AttributeValue::S("subject#ada".to_owned());
     hotel.0.client.delete_item().table_name(KEYS).key("p", key).send().await.unwrap();
@@ -197,4 +205,10 @@ async fn personal_data_in_clear_and_lost_keys_are_named() {
     // An access request gets what is in clear too.
     let (status, shown, _) = hotel.subjects("show bob");
     assert_eq!((status, &shown["data"]["name"]), (0, &json!("Bob")));
+    // It gets nothing about others, even from an event about the same person.
+    hotel.met("carl", of("bob", "Bob")).await;
+    for (customer, name) in [("carl", Value::Null), ("bob", "Bob".into())] {
+        let (_, shown, _) = hotel.subjects(&format!("show {customer} --from 2"));
+        assert_eq!((&shown["data"]["customerId"], &shown["data"]["name"]), (&json!("carl"), &name));
+    }
 }
