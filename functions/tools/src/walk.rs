@@ -15,7 +15,7 @@ use tokio::{
 };
 
 /// The time after which no function of the stack has a forgotten key in memory, in milliseconds.
-const FORGOTTEN_MS: u64 = 5 * 60_000;
+const FORGOTTEN_MS: u64 = 330_000;
 
 /// Walks the shop on a stack that nobody else uses.
 ///
@@ -275,7 +275,7 @@ async fn pay_too_late(walker: &mut Walker<'_>) -> Result<()> {
 
 async fn forget_customer(walker: &mut Walker<'_>) -> Result<()> {
     title(
-        "Ada asks to be forgotten. Her key is destroyed, and five minutes later nobody can read her name or address",
+        "Ada asks to be forgotten. Her key is destroyed. Five and a half minutes later nobody can read her name or address",
     );
     let command = json!({ "subjectId": "ada", "why": "she asked for it" });
     let answer = walker.invoke("forget-subject", &command).await?;
