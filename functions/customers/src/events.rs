@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringfence::prelude::*;
-use ringfence::{FieldError, Fields, Personal, Text, id_type};
+use ringfence::{Personal, Text, id_type};
 use serde::Serialize;
 
 use crate::Email;
@@ -18,7 +18,7 @@ pub const WELCOME_POINTS: u64 = 100;
 
 #[derive(Clone, Debug, PartialEq, Event)]
 #[event(version = 2)]
-#[upcast(1 = in_clear)]
+#[upcast(1 = Ok)]
 pub struct CustomerRegistered {
     #[tag(partition)]
     #[subject]
@@ -30,7 +30,7 @@ pub struct CustomerRegistered {
 
 #[derive(Clone, Debug, PartialEq, Event)]
 #[event(version = 2)]
-#[upcast(1 = in_clear)]
+#[upcast(1 = Ok)]
 pub struct CustomerRenamed {
     #[tag(partition)]
     #[subject]
@@ -40,17 +40,12 @@ pub struct CustomerRenamed {
 
 #[derive(Clone, Debug, PartialEq, Event)]
 #[event(version = 2)]
-#[upcast(1 = in_clear)]
+#[upcast(1 = Ok)]
 pub struct EmailChanged {
     #[tag(partition)]
     #[subject]
     pub customer_id: CustomerId,
     pub email: Personal<Email>,
-}
-
-/// Version 1 has names and addresses in clear, and they are read as personal ones.
-fn in_clear(data: Fields) -> Result<Fields, FieldError> {
-    Ok(data)
 }
 
 /// Points went to another customer, whose [`PointsReceived`] is in the same append.

@@ -1,6 +1,6 @@
 //! The events and the value types.
 
-use ringfence::{Event, FieldError, Fields, Personal, Text, id_type};
+use ringfence::{Event, Personal, Text, id_type};
 
 id_type!(
     EmailId,
@@ -17,7 +17,7 @@ pub const OTP_VALID_MS: u64 = 60 * 60 * 1_000;
 /// Someone wants to sign up; a message with the one-time password is on its way.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[event(version = 2)]
-#[upcast(1 = in_clear)]
+#[upcast(1 = Ok)]
 pub struct SignUpInitiated {
     #[tag(partition)]
     #[subject]
@@ -30,7 +30,7 @@ pub struct SignUpInitiated {
 /// A person has shown that an address is theirs.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[event(version = 2)]
-#[upcast(1 = in_clear)]
+#[upcast(1 = Ok)]
 pub struct SignUpConfirmed {
     #[tag(partition)]
     #[subject]
@@ -38,11 +38,6 @@ pub struct SignUpConfirmed {
     #[tag(partition, key = "otp")]
     pub otp: Otp,
     pub name: Personal<String>,
-}
-
-/// Version 1 has the name in clear, and it is read as a personal one.
-fn in_clear(data: Fields) -> Result<Fields, FieldError> {
-    Ok(data)
 }
 
 /// A one-time password was not used in time.
