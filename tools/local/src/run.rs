@@ -131,7 +131,9 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
                 let limits = None;
                 let options =
                     StackOptions { root, template, data, port: 0, keep, programs, auth, limits };
-                walk(&RunningStack::start(&options).await?).await
+                let mut stack = RunningStack::start(&options).await?;
+                stack.serve_console(console).await?;
+                walk(&stack).await
             };
             if let Err(error) = walked.await {
                 eprintln!("\nlogs: below {}", files.keep().display());

@@ -191,6 +191,21 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
+    /// The console's pages at these paths.
+    ///
+    /// # Errors
+    /// The stack serves no console, or one of them is an error.
+    pub async fn pages(&self, paths: &[&str]) -> Result<Vec<String>> {
+        // The API's path `/` leads to the console.
+        let home = self.client.get(format!("{}/", self.stack.api())).send().await?;
+        let mut pages = Vec::with_capacity(paths.len());
+        for path in paths {
+            let page = self.client.get(home.url().join(path)?).send().await?;
+            pages.push(page.error_for_status()?.text().await?);
+        }
+        Ok(pages)
+    }
+
     async fn get(&self, path: &str, query: &str) -> Result<HttpAnswer> {
         println!("→ GET {path}");
         let answer = self.request(Method::GET, &format!("{path}?{query}")).send().await?;

@@ -21,7 +21,8 @@ pub(crate) async fn start(folder: &str) -> (RunningStack, TempDir) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_walk_through_the_shop_succeeds() {
     let folder = crate::folder();
-    let (stack, program) = crate::start_with_tokens(folder.path()).await;
+    let (mut stack, program) = crate::start_with_tokens(folder.path()).await;
+    stack.serve_console(tools::console()).await.unwrap();
     tools::walk(&stack).await.unwrap();
     let run = |arguments: &[&str]| {
         let mut command = Command::new(&program);
