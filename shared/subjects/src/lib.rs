@@ -24,7 +24,7 @@ mod wrap;
 pub use layout::table_layout;
 pub use record::Fence;
 pub use rotation::{Purpose, Rotation};
-pub use table::{ForgetError, KeyTable, Standing, WHY_BYTES_MAX};
+pub use table::{ForgetError, KeyTable, READABLE_MS, Standing, WHY_BYTES_MAX};
 pub use vault::KeyVault;
 pub use wrap::Wrap;
 pub use wrap::file::FileError;

@@ -90,6 +90,9 @@ impl StackKeys {
             let source = TooMany(found.0.len(), purpose.name()).into();
             return Err(StoreError::Failed { operation: "rotating a key", source });
         }
+        // A wrong key of KMS, or a wrong name of the stack, opens no key that is there. Functions would fail at a key
+        // that is wrapped by it.
+        self.key(&found, purpose, found.newest()).await?;
         let there = self.add(table, purpose, &found).await?;
         let newest = there.0.last_key_value();
         Ok(newest.map(|(number, key)| rotation(purpose, *number, key, true)))

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::Client;
 use ringfence_aws::{
     ATTEMPTS_MAX, Clock, Failure, GaveUp, Item, Meter, Retry, Table, item_bytes, write_units,
 };
-use ringfence_core::StoreError;
+use ringfence_core::{KEPT_OPEN_MS, StoreError, rfc3339};
 
 use crate::item::{
     WrongItem, key, put, stack_item, stack_record_of, subject_item, subject_key, subject_of,
@@ -16,6 +16,10 @@ use crate::rotation::StackRecord;
 
 /// The most bytes of the reason for which a subject is forgotten.
 pub const WHY_BYTES_MAX: usize = 1_024;
+
+/// Functions can read values for so long after a fence was put, in milliseconds. Half a minute is for a put that was
+/// sent again, and for reads that lag behind it.
+pub const READABLE_MS: u64 = 2 * KEPT_OPEN_MS + 30_000;
 
 const STANDINGS_TOGETHER: usize = 1_000;
 const READING: &str = "reading the table of keys";
@@ -64,6 +68,9 @@ pub enum ForgetError {
     /// There is no fence above which a key could be made.
     #[error("the subject {0} is not forgotten, so there is nothing to allow")]
     NotForgotten(String),
+    /// A function may still have the destroyed key, and what it seals with it is lost.
+    #[error("functions may still seal values of {0} with the old key, so they would be lost; allow it from {from} on", from = rfc3339(*.1))]
+    TooEarly(String, u64),
     /// The table can't be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -110,9 +117,19 @@ impl KeyTable {
     /// Lets a writer make a new key for a forgotten subject. Its old values stay forgotten.
     ///
     /// # Errors
-    /// The subject is not forgotten, or the table can't be written.
+    /// The subject is not forgotten, or was just now, or the table can't be written.
     pub async fn allow_again(&self, subject: &str) -> Result<(), ForgetError> {
-        match self.change(subject, Record::again).await? {
+        let now_ms = self.clock.now_ms();
+        let from_ms = |fence: &Fence| fence.put_at_ms.saturating_add(READABLE_MS);
+        let again = |found: Option<&Record>| {
+            let is_early =
+                found.and_then(|it| it.fence.as_ref()).is_some_and(|it| now_ms < from_ms(it));
+            if is_early { None } else { Record::again(found) }
+        };
+        match self.change(subject, again).await? {
+            Some(Record { key: None, fence: Some(fence) }) if !fence.again => {
+                Err(ForgetError::TooEarly(subject.to_owned(), from_ms(&fence)))
+            }
             Some(Record { fence: Some(_), .. }) => Ok(()),
             _ => Err(ForgetError::NotForgotten(subject.to_owned())),
         }

@@ -17,7 +17,7 @@ use crate::Lists;
 #[derive(Subcommand)]
 pub(crate) enum Subjects {
     /// Forgets a person: destroys the key of the personal data, and shows that they can't be read. Status 0: shown, 1:
-    /// not yet, run the same again, 2: error.
+    /// not shown yet, and a line says why, 2: error.
     Forget(forget::Arguments),
     /// Lets a forgotten person have a new key, for new personal data. The old ones stay forgotten.
     Allow(forget::Allow),

@@ -7,7 +7,7 @@ use std::fmt;
 use ringfence_core::personal::{FORGOTTEN, Form, OF, has, values};
 use ringfence_core::{
     Catalogs, Cause, Context, Current, CurrentError, Due, LogKind, LogName, LogOf, NewerVersion,
-    Reads, SequencedEvent, Slice, TopicEvent,
+    Reads, SequencedEvent, Slice, TopicEvent, is_personal,
 };
 use ringfence_log::Log;
 use ringfence_reactors::Reactor;
@@ -29,6 +29,8 @@ type Read = fn(&SequencedEvent, &Current<'_>) -> Option<Result<(), Error>>;
 struct Reader {
     name: &'static str,
     audience: Audience,
+    /// Whether it gets personal values opened. Without a vault they are sealed.
+    opens: bool,
     read: Read,
 }
 
@@ -77,7 +79,7 @@ impl Readers {
     /// The readers of such events that can't read this one. If its newest shape can't be made, no reader can read it,
     /// and the result names the catalog instead.
     ///
-    /// Views and dues get personal values sealed. For all others they are opened; here each is forgotten.
+    /// A reader without a vault gets personal values sealed. For the others they are opened; here each is forgotten.
     #[must_use]
     pub fn unreadable(&self, catalogs: &Catalogs, event: &SequencedEvent) -> Vec<Unreadable> {
         if !has(&event.data, Form::Sealed) {
@@ -85,8 +87,8 @@ impl Readers {
         }
         let mut opened = event.clone();
         forget(&mut opened.data);
-        let mut found = self.unreadable_by(catalogs, event, |of| of == Audience::Rows);
-        found.extend(self.unreadable_by(catalogs, &opened, |of| of != Audience::Rows));
+        let mut found = self.unreadable_by(catalogs, event, |of| !of.opens);
+        found.extend(self.unreadable_by(catalogs, &opened, |of| of.opens));
         // A catalog that can't make the newest shape says it for both.
         found.dedup_by(|one, other| one.reader == other.reader && one.audience == other.audience);
         found
@@ -96,7 +98,7 @@ impl Readers {
         &self,
         catalogs: &Catalogs,
         event: &SequencedEvent,
-        is_wanted: impl Fn(Audience) -> bool,
+        is_wanted: impl Fn(&Reader) -> bool,
     ) -> Vec<Unreadable> {
         let current = match catalogs.current(event) {
             Ok(event) => event,
@@ -105,8 +107,8 @@ impl Readers {
                 return vec![Unreadable { reader, audience: Audience::Log, field: None, why }];
             }
         };
-        let wanted = self.all.iter().filter(|reader| is_wanted(reader.audience));
-        let unreadable = wanted.filter_map(|Reader { name, audience, read }| {
+        let wanted = self.all.iter().filter(|reader| is_wanted(reader));
+        let unreadable = wanted.filter_map(|Reader { name, audience, read, .. }| {
             let why = read(event, &current)?.err()?;
             let field = field(catalogs, &current, *read, &why);
             Some(Unreadable { reader: name, audience: *audience, field, why })
@@ -114,8 +116,8 @@ impl Readers {
         unreadable.collect()
     }
 
-    fn add(&mut self, name: &'static str, audience: Audience, read: Read) {
-        self.all.push(Reader { name, audience, read });
+    fn add(&mut self, name: &'static str, audience: Audience, opens: bool, read: Read) {
+        self.all.push(Reader { name, audience, opens, read });
     }
 
     /// The folds of a context whose results are stored.
@@ -186,9 +188,9 @@ impl Visitor for Readers {
     }
 
     fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
-        self.add(S::NAME, Audience::Log, |_, event| LogOf::<S>::read(event));
+        self.add(S::NAME, Audience::Log, true, |_, event| LogOf::<S>::read(event));
         if !S::REACTS_TO.is_empty() {
-            self.add(S::NAME, Audience::Bus, |stored, _| react::<S>(stored));
+            self.add(S::NAME, Audience::Bus, is_personal::<S>(), |stored, _| react::<S>(stored));
         }
         let kind = match LogOf::<S>::KIND {
             LogKind::Documents => FoldKind::Document,
@@ -210,7 +212,7 @@ impl Visitor for Readers {
             let is_read = is_read(D::STREAMS, <D as Due>::Reads::TYPES, event);
             is_read.then(|| <D as Due>::Reads::decode(event).map(drop))
         };
-        self.add(D::NAME, Audience::Rows, read);
+        self.add(D::NAME, Audience::Rows, false, read);
         let (rows, code) = (Definition::of_due::<D>(), format!("Due for {}", type_name::<D>()));
         self.folds.push(Fold::of_rows(self.context, FoldKind::Due, rows, &code));
     }
@@ -220,14 +222,14 @@ impl Visitor for Readers {
             let is_read = is_read(V::STREAMS, V::Reads::TYPES, event);
             is_read.then(|| V::Reads::decode(event).map(drop))
         };
-        self.add(V::NAME, Audience::Rows, read);
+        self.add(V::NAME, Audience::Rows, false, read);
         let (rows, code) = (Definition::of::<V>(), format!("View for {}", type_name::<V>()));
         self.folds.push(Fold::of_rows(self.context, FoldKind::View, rows, &code));
     }
 
     fn reactor<R: Reactor>(&mut self) {
         let read: Read = |_, event| R::reads(event).then(|| R::Reads::decode(event).map(drop));
-        self.add(R::NAME, Audience::Bus, read);
+        self.add(R::NAME, Audience::Bus, !R::Reads::PERSONAL.is_empty(), read);
     }
 }
 

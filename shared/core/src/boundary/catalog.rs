@@ -216,7 +216,9 @@ impl Catalog {
                 return Err(FilingError::SeveralValues { event_type, key });
             }
         }
-        match tags.iter().find(|tag| tag.required && !values.contains_key(&*tag.key)) {
+        // A forgotten value makes no blind tag.
+        let needed = |tag: &&TagSchema| tag.required && !tag.blind;
+        match tags.iter().filter(needed).find(|tag| !values.contains_key(&*tag.key)) {
             None => Ok(filing),
             Some(tag) => {
                 let (event_type, key) = named(&tag.key);

@@ -284,9 +284,9 @@ pub trait Slice: Command + 'static {
         Ok(Vec::new())
     }
 
-    /// The subject of a reaction's command: the command's tags that have one value and are not blind. An event leads to one command about
-    /// each subject, which takes effect once, even if a later version of [`Slice::react`] makes another command about
-    /// it.
+    /// What a reaction's command is about: the command's tags that have one value and are not blind. An event leads to
+    /// one command about each, which takes effect once, even if a later version of [`Slice::react`] makes another
+    /// command about it.
     fn about(&self) -> String {
         // The hash of a personal value could be guessed.
         let is_out =

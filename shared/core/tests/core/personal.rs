@@ -309,6 +309,14 @@ fn a_value_keeps_its_subject_and_is_forgotten_with_it() {
         assert_eq!(block_on(handled).unwrap().repeated, repeated);
     }
     assert!(!log.stored().contains("Ada"));
+    // So does one that was made of forgotten values. Its event has no blind tag.
+    let gone = json!({ "$forgotten": true, "of": "g3" });
+    let command = json!({ "guestId": "g3", "name": gone, "email": gone });
+    let command: Know = serde_json::from_value(command).unwrap();
+    let envelope = Envelope { idempotency_key: None, ..envelope };
+    let handled = handle(&vaulted, &log.catalog, &decisions, &command, &envelope);
+    assert!(matches!(block_on(handled).unwrap().outcome, Outcome::Accepted(_)));
+    assert!(log.log.events().last().unwrap().tags.iter().all(|tag| tag.key != "email"));
 }
 
 #[test]

@@ -142,8 +142,8 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
     }
 
     /// Parses a payload. The personal data of an event are opened for its reaction. Only functions of the stack may put
-    /// events on the bus. The vault binds a value to its subject, not to a field: upcasts and reactions move values, so a
-    /// log can also have a forgotten one.
+    /// events on the bus. The vault binds a value to its subject, not to a field: upcasts and reactions may move values. A
+    /// log can also have a forgotten value.
     async fn read(&self, payload: &Payload<'_>, id: &str) -> Result<Invocation<S>, Problem> {
         let mut given = payload.read(&self.issuers, const { route_scopes::<S>() })?;
         if let (Given::Event(event), Some(vault)) = (&mut given, self.vault())

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ringfence_core::{KEPT_OPEN_MS, Vault, VaultError};
-use ringfence_subjects::WHY_BYTES_MAX;
+use ringfence_subjects::{READABLE_MS, WHY_BYTES_MAX};
 use serde_json::json;
 
 use crate::world::{NOW_MS, World, forgotten, marked, opened, sealed};
@@ -48,7 +48,9 @@ async fn a_forgotten_subject_has_a_fence_above_which_a_key_may_be_allowed() {
     let again = world.table.forget("ada", NOW_MS, "another reason").await.unwrap();
     assert_eq!(again, fence);
 
-    world.wait(KEPT_OPEN_MS);
+    let early = world.table.allow_again("ada").await.unwrap_err().to_string();
+    assert!(early.contains("would be lost; allow it from 20"), "{early}");
+    world.wait(READABLE_MS - KEPT_OPEN_MS);
     let (stale, other) = (world.vault(), world.vault());
     for vault in [&stale, &other] {
         assert_eq!(opened(vault, &late).await.unwrap(), forgotten("ada"));

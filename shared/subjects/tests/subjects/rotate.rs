@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aws::wire::Fault;
 use ringfence_core::{LogError, Tag, Vault, chain};
-use ringfence_subjects::{KeyVault, Purpose, Rotation};
+use ringfence_subjects::{KeyVault, Purpose, Rotation, Wrap};
 use serde_json::json;
 
 use crate::world::{NOW_MS, World, marked, message, opened, sealed};
@@ -46,6 +46,9 @@ async fn a_new_blind_key_is_asked_for_at_once_and_used_after_forty_minutes() {
     let before = world.usage();
     assert_eq!(numbers(&world.vault()).await, ["b2", "b1"]);
     assert_eq!(world.spent(&before), (1, 1.0, 0, 0.0));
+    // With another key, nothing is written.
+    let other = world.vault_of("other", Wrap::file(&world.key_file()).unwrap());
+    other.rotate(Purpose::Blind).await.unwrap_err();
     for _ in 3..=10 {
         assert!(rotate().await.unwrap().is_new);
         world.wait(FORTY_MINUTES_MS);

@@ -12,14 +12,14 @@ use futures::{StreamExt, TryStreamExt};
 use ringfence_aws::Clock;
 use ringfence_core::personal::{Form, MARKED, OF, form};
 use ringfence_core::{
-    BoundaryId, Consistency, Context as _, Envelope, Event, EventLog, KEPT_OPEN_MS, OnLog, Outcome,
+    BoundaryId, Consistency, Context as _, Envelope, Event, EventLog, OnLog, Outcome,
     SequencedEvent, Slice, Vault, rfc3339,
 };
 use ringfence_feed::Entry;
 use ringfence_lambda::Issuers;
 use ringfence_log::StackLogs;
 use ringfence_services::personal_data::{ForgetSubject, PersonalData, SubjectForgotten};
-use ringfence_subjects::{Fence, KeyTable, Standing};
+use ringfence_subjects::{Fence, KeyTable, READABLE_MS, Standing};
 use ringfence_template::KEY_RECOVERY_DAYS;
 use serde_json::{Value, json};
 
@@ -31,9 +31,6 @@ use crate::out::{Output, serialize_as, write_line};
 use crate::tables::{FeedTables, KeyFlags, dcb};
 use crate::{remark, say};
 
-/// Functions can read values for so long after the fence was put, in milliseconds. Half a minute is for a put that was
-/// sent again, and for reads that lag behind it.
-const READABLE_MS: u64 = 2 * KEPT_OPEN_MS + 30_000;
 /// The key of the metadata with the value that was sealed before the key is destroyed.
 const PROOF: &str = "proof";
 
@@ -55,6 +52,9 @@ pub(crate) struct Arguments {
     /// Why. It stays in the log for ever, so write no personal data.
     #[arg(long)]
     why: String,
+    /// Forgets a person who was forgotten before, and known again since.
+    #[arg(long)]
+    again: bool,
     #[command(flatten)]
     feed: FeedTables,
     #[command(flatten)]
@@ -75,7 +75,7 @@ pub(crate) struct Allow {
 }
 
 pub(crate) async fn forget(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { subject, why, feed, keys, output } = arguments;
+    let Arguments { subject, why, again, feed, keys, output } = arguments;
     ensure!(
         lists.stack.context(PersonalData::NAME).is_some(),
         "this stack can forget nobody: list the context ringfence_services::personal_data::PersonalData in it"
@@ -85,6 +85,10 @@ pub(crate) async fn forget(arguments: &Arguments, lists: &Lists) -> Result<ExitC
     let standing = standing(&table, subject).await?;
     let event = match last(&logs, lists, subject).await? {
         Some(event) if !is_known_since(&event, standing.as_ref()) => event,
+        Some(event) if !again => bail!(
+            "{subject} was forgotten at {}, and may be known again since; to forget the new values too, add --again",
+            rfc3339(event.at)
+        ),
         _ => {
             let proof = match standing.is_some_and(|it| it.has_key()) {
                 true => Some(sealed(&vault, subject).await?),

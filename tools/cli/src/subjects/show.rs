@@ -62,8 +62,12 @@ pub(crate) async fn show(arguments: &Arguments, lists: &Lists) -> Result<ExitCod
             remark!("{} can't be decoded", entry.event.id());
             unreadable += 1;
         } else if is_about(lists, &entry.event, subject) {
-            open(&mut entry.event.data, subject, &vault).await?;
             progress::clear();
+            if let Err(error) = open(&mut entry.event.data, subject, &vault).await {
+                remark!("{}: {error:#}", entry.event.id());
+                unreadable += 1;
+                personal::show(&mut entry.event.data);
+            }
             say!("{}", of_entry(entry.checkpoint, &entry.event.into()));
             printed += 1;
         }
@@ -74,7 +78,7 @@ pub(crate) async fn show(arguments: &Arguments, lists: &Lists) -> Result<ExitCod
     }
     progress::clear();
     let units = index.usage().total().read;
-    remark!("{printed} of {read} events, {unreadable} can't be decoded, {units} read units");
+    remark!("{printed} of {read} events, {unreadable} can't be read, {units} read units");
     Ok(if unreadable == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -1,6 +1,6 @@
 //! `subjects`.
 
-use std::sync::Arc;
+use std::{process::Command, sync::Arc};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aws::{Clock, Item};
@@ -45,12 +45,16 @@ impl Hotel {
     }
 
     /// Runs `subjects` with these words. Returns the status, the JSON and the error.
-    fn subjects(&self, words: &str) -> (i32, Value, String) {
+    fn command(&self, words: &str) -> Command {
         let words: Vec<_> = ["subjects"].into_iter().chain(words.split(' ')).collect();
         let mut command = self.0.command(&words);
         command.env("KEY_TABLE", KEYS).env("STACK_NAME", "hotel");
-        let output = command.env("PERSONAL_KEY", format!("file:{}", self.key_file())).output();
-        let output = output.unwrap();
+        command.env("PERSONAL_KEY", format!("file:{}", self.key_file()));
+        command
+    }
+
+    fn subjects(&self, words: &str) -> (i32, Value, String) {
+        let output = self.command(words).output().unwrap();
         let [out, error] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
         let status = output.status.code().unwrap();
         assert!(status != 2, "{words:?}: {error}");
@@ -118,11 +122,13 @@ async fn a_person_is_forgotten_and_a_run_goes_on_where_another_stopped() {
     };
     assert_eq!(name(), "Ada");
 
-    let forget = || {
-        let (status, forgotten, _) = hotel.subjects("forget ada --why asked --json");
+    let forget_with = |flag: &str| {
+        let (status, forgotten, _) =
+            hotel.subjects(&format!("forget ada --why asked --json{flag}"));
         let is = |key: &str| forgotten[key].as_bool().unwrap();
         (status, is("isShown"), is("hadKey"))
     };
+    let forget = || forget_with("");
     // The log has the event, and the fence is missing.
     assert_eq!(forget(), (1, false, true));
     hotel.put(with_key.clone()).await;
@@ -152,11 +158,15 @@ async fn a_person_is_forgotten_and_a_run_goes_on_where_another_stopped() {
     assert_eq!((name(), listed()), (Value::Null, "forgotten".into()));
 
     // Who is known again can be forgotten again.
+    hotel.wait("ada").await;
     assert_eq!(hotel.subjects("allow ada").0, 0);
     assert_eq!(listed(), "forgotten, and may be known again");
     hotel.met("ada", of("ada", "Ada")).await;
     assert_eq!(listed(), "forgotten, and known again");
-    assert_eq!(forget(), (1, false, true));
+    let refused = hotel.command("forget ada --why asked").output().unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(refused.status.code() == Some(2) && said.contains("add --again"), "{said}");
+    assert_eq!(forget_with(" --again"), (1, false, true));
     hotel.wait("ada").await;
     assert_eq!(forget(), (0, true, true));
     assert_eq!((hotel.forgotten().await, listed()), (2, "forgotten".into()));
