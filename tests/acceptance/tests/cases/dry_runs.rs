@@ -4,7 +4,9 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use ringfence_aws::{Intent, Usage};
 use ringfence_core::kit::Case;
-use ringfence_core::{Context, Envelope, HandleError, Handled, LogName, LogOf, OnLog, Slice};
+use ringfence_core::{
+    Context, Envelope, HandleError, Handled, LogName, LogOf, OnLog, Slice, is_personal,
+};
 use ringfence_harness::bound;
 use ringfence_local::template::Template;
 use ringfence_local::workspace_root;
@@ -112,13 +114,15 @@ async fn on_log<S: Slice<Context: Context<Log: Log<S>>>>(template: &Template) {
     for (n, tips) in (0..cases.len()).step_by(bound(3, 1)).flat_map(with_tips) {
         let (case, dynamo) = (&cases[n], Dynamo::with(template, &[table_of(log)]));
         let table = InTable { tips, ..dynamo.table(log) };
-        let (real, _) = LogOf::<S>::open(table.clone(), 0).expect(S::NAME);
-        case.prepare(&real, &|now_ms| table.clock.set(now_ms)).await;
+        let warm = LogOf::<S>::open(table.clone(), 0).expect(S::NAME);
+        case.prepare(&warm.0, &|now_ms| table.clock.set(now_ms)).await;
         for envelope in envelopes(case) {
             // Neither knows a key of personal data yet.
-            let vault = dynamo.vault().map(|vault| vault as _);
-            let fresh = InTable { vault, ..table.clone() };
-            let (real, meter) = LogOf::<S>::open(fresh, 0).expect(S::NAME);
+            let cold = is_personal::<S>().then(|| {
+                let vault = dynamo.vault().map(|vault| vault as _);
+                LogOf::<S>::open(InTable { vault, ..table.clone() }, 0).expect(S::NAME)
+            });
+            let (real, meter) = cold.as_ref().unwrap_or(&warm);
             dynamo.wire.forget();
             let end = LogOf::<S>::dry_run(&table, case.command(), &envelope).await;
             writes_nothing(&dynamo, S::NAME);
