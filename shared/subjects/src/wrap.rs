@@ -38,10 +38,10 @@ impl Wrap {
         Self(By::Kms(kms))
     }
 
-    /// Wraps by the key in this file, for a stack on one machine. Makes the file if it is missing, for its owner alone.
+    /// Wraps by the key in this file, for a stack on one machine.
     ///
     /// # Errors
-    /// The file can't be made or read, or has another length.
+    /// The file can't be read, or has another length.
     pub fn file(path: &Path) -> Result<Self, FileError> {
         file::key(path).map(|key| Self(By::File(key)))
     }

@@ -24,7 +24,7 @@ use tokio::{
 use crate::{
     invoke::{Invoke, InvokeError},
     kept::emptied,
-    port,
+    keys, port,
     runtime::{self, ByName, Invocations, Running},
     stack_clock::StackClock,
     template::FunctionResource,
@@ -66,7 +66,7 @@ impl Functions {
     /// when invocations overlap. `programs` has the file of each function's program, by the function's name.
     ///
     /// # Errors
-    /// The runtime API can't listen or a log file can't be made.
+    /// The runtime API can't listen, or a file can't be made: a log, or one in place of a key of KMS.
     pub async fn start(
         definitions: &[FunctionResource],
         programs: &BTreeMap<String, PathBuf>,
@@ -89,6 +89,7 @@ impl Functions {
             let log = logs.join(format!("{name}.log"));
             let opened = append_to(&log).and_then(|_| shorten(&log, LOG_BYTES_KEPT));
             opened.with_context(|| format!("cannot write {}", log.display()))?;
+            definition.key_files().try_for_each(keys::make)?;
             let built = programs.get(name).with_context(|| format!("{name} has no program"))?;
             let binary = match kept_programs.entry(built) {
                 Entry::Vacant(entry) => entry.insert(keep(built, kept.path().join(name))?),
@@ -199,13 +200,13 @@ fn environment(
     lambda.into_iter().chain(template).collect()
 }
 
-/// Keeps a binary as it is now. A later build replaces the file, and all processes of a function have to run the same
+/// Keeps a file as it is now. A later build replaces a binary, and all processes of a function have to run the same
 /// code.
-pub(crate) fn keep(binary: &Path, kept: PathBuf) -> Result<PathBuf> {
-    fs::hard_link(binary, &kept)
+pub(crate) fn keep(file: &Path, kept: PathBuf) -> Result<PathBuf> {
+    fs::hard_link(file, &kept)
         // A link to another file system is impossible.
-        .or_else(|_| fs::copy(binary, &kept).map(|_| ()))
-        .with_context(|| format!("cannot keep {}", binary.display()))?;
+        .or_else(|_| fs::copy(file, &kept).map(|_| ()))
+        .with_context(|| format!("cannot keep {}", file.display()))?;
     Ok(kept)
 }
 

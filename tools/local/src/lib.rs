@@ -26,6 +26,7 @@ mod guard;
 pub mod inbox;
 pub mod invoke;
 mod kept;
+mod keys;
 mod message;
 pub mod notices;
 mod outside;

@@ -18,30 +18,38 @@ use crate::{
     template::{FunctionResource, Model, Route},
 };
 
+/// The folder of a function's code in its container.
+const CODE: &str = "/var/task";
+
 /// Writes template and folders into `folder`. Returns the template's path. Each function gets `common` besides its
-/// variables.
+/// variables, and the files in place of keys of KMS that `here`, the running stack, has for it.
 ///
 /// # Errors
 /// A file can't be written, or Lambda has no functions for this machine's processor.
 pub(crate) fn write(
     folder: &Path,
-    model: &Model,
+    model: Model,
     common: &Environment,
     functions: &Functions,
+    here: &Model,
 ) -> Result<PathBuf> {
     let architecture = match env::consts::ARCH {
         "x86_64" => "x86_64",
         "aarch64" => "arm64",
         other => bail!("Lambda has no functions for the processor {other}"),
     };
-    for function in &model.functions {
+    let model = model.with_keys_in(Path::new(CODE));
+    for (function, here) in model.functions.iter().zip(&here.functions) {
         let own = folder.join(&function.id);
         fs::create_dir_all(&own).with_context(|| format!("cannot make {}", own.display()))?;
         let binary = functions.binary(&function.binary);
         keep(binary.context("a function that is not started")?, own.join("bootstrap"))?;
+        for (key, file) in function.key_files().zip(here.key_files()) {
+            keep(file, own.join(key.strip_prefix(CODE)?))?;
+        }
     }
     let path = folder.join("template.json");
-    let text = format!("{:#}\n", template(model, common, architecture));
+    let text = format!("{:#}\n", template(&model, common, architecture));
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
 }

@@ -393,7 +393,7 @@ impl RunningStack {
         // The folder is deleted with the stack, because nothing in it works without the stack.
         let folder = tempfile::Builder::new().prefix("sam").rand_bytes(0).tempdir_in(&self.folder);
         let folder = folder.context("cannot make a folder for `sam local`")?;
-        let written = sam::write(folder.path(), &model, &common, &self.functions)?;
+        let written = sam::write(folder.path(), model, &common, &self.functions, &self.model)?;
         self._sam = Some(folder);
         Ok(written)
     }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use std::{fs, io};
 
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::wire::{Director, Exchange, Fault, Wire};
@@ -66,7 +67,7 @@ impl Dynamo {
         let wire = Wire::default();
         let client = wire
             .client_of(Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body)));
-        let keys = keys.map(|_| tempfile::tempdir().unwrap_or_else(|error| fail(KEYS, error)));
+        let keys = keys.map(|_| folder_with_key().unwrap_or_else(|error| fail(KEYS, error)));
         Self { wire, client, clock: Clock::fixed(BEGIN_MS), keys }
     }
 
@@ -132,6 +133,13 @@ impl Dynamo {
         seed_thread(seed);
         self.wire.direct(Arc::new(Latency(Mutex::new(Random::new(&[seed])))));
     }
+}
+
+/// A folder with the file `key`, which stands in for a key of KMS.
+fn folder_with_key() -> io::Result<TempDir> {
+    let folder = tempfile::tempdir()?;
+    fs::write(folder.path().join("key"), [1; 32])?;
+    Ok(folder)
 }
 
 /// The event table of a stack that has no context on the DCB log.

@@ -1,10 +1,8 @@
 //! A key in a file, for a stack on one machine.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use ringfence_aws::Clock;
 use zeroize::Zeroizing;
 
 use crate::crypto::{KEY_BYTES, SecretKey};
@@ -12,7 +10,7 @@ use crate::crypto::{KEY_BYTES, SecretKey};
 /// The key of a stack on one machine.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The file can't be made or read.
+    /// The file can't be read.
     #[error("the key of the stack, {}", path.display())]
     Io {
         /// The file.
@@ -33,65 +31,27 @@ pub enum FileError {
     },
 }
 
-/// The key in the file. The first program makes it. The file is whole before it has its name, so of two programs that
-/// begin together, one takes the other's.
+/// The key in the file.
 pub(super) fn key(path: &Path) -> Result<SecretKey, FileError> {
     let failed = |source| FileError::Io { path: path.to_owned(), source };
-    if !path.exists() {
-        make(path).map_err(failed)?;
-    }
     let bytes = Zeroizing::new(fs::read(path).map_err(failed)?);
     let length = || FileError::Length { path: path.to_owned(), bytes: bytes.len() };
     SecretKey::of(&bytes).ok_or_else(length)
 }
 
-fn make(path: &Path) -> io::Result<()> {
-    let own = path.with_extension(format!("{}.new", Clock::system().uuid()));
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&own)?;
-    file.write_all(SecretKey::random().bytes())?;
-    file.sync_all()?;
-    let named = fs::hard_link(&own, path);
-    fs::remove_file(&own)?;
-    match named {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        named => named,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::thread;
-
     use super::*;
 
     #[test]
-    fn programs_that_begin_together_have_one_key_which_only_its_owner_can_read() {
+    fn the_file_must_be_there_with_the_right_number_of_bytes() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("key");
-        let path = &*path;
-        let found: Vec<SecretKey> = thread::scope(|scope| {
-            let begin = || scope.spawn(|| key(path).expect("a key"));
-            let threads: Vec<_> = (0..8).map(|_| begin()).collect();
-            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
-        });
-        assert!(found.iter().all(|key| *key == found[0]), "{found:?}");
-        assert_eq!(
-            fs::read_dir(folder.path()).expect("a folder").count(),
-            1,
-            "the rest is removed"
-        );
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            let mode = fs::metadata(path).expect("a file").permissions().mode();
-            assert_eq!(mode & 0o777, 0o600);
-        }
-        fs::write(path, [1; 31]).expect("it is written");
-        let refused = key(path).expect_err("it is short").to_string();
-        assert!(refused.contains("it has 31 bytes and not 32; restore it"), "{refused}");
+        let refused = || key(&path).expect_err("no key").to_string();
+        assert_eq!(refused(), format!("the key of the stack, {}", path.display()));
+        fs::write(&path, [1; 31]).expect("it is written");
+        assert!(refused().contains("it has 31 bytes and not 32; restore it"), "{}", refused());
+        fs::write(&path, [1; 32]).expect("it is written");
+        assert_eq!(key(&path).expect("a key").bytes(), &[1; 32]);
     }
 }

@@ -1,5 +1,7 @@
 //! What an attacker can read with each thing that can be stolen, of a person who is known and of one who is forgotten.
 
+use std::fs;
+
 use ringfence_core::{KEPT_OPEN_MS, Tag, Vault};
 use ringfence_subjects::{KeyVault, Wrap};
 
@@ -47,7 +49,9 @@ async fn a_thief_of_one_thing_reads_nothing_and_only_an_old_backup_has_forgotten
     assert_ne!(again, values[0], "equal values can't be seen");
 
     let stolen = tempfile::tempdir().unwrap();
-    let other_key = || Wrap::file(&stolen.path().join("key")).unwrap();
+    let other_key = stolen.path().join("key");
+    fs::write(&other_key, [2; 32]).unwrap();
+    let other_key = || Wrap::file(&other_key).unwrap();
     for (has, vault, can_read) in [
         ("events and an empty table of keys", elsewhere, ["nothing", "nothing"]),
         ("and the table of keys", world.vault_of("prod", other_key()), ["nothing", "forgotten"]),

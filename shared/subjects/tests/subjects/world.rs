@@ -1,5 +1,6 @@
 //! A table of keys, and vaults on it, each as in a process of its own.
 
+use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -32,7 +33,9 @@ impl World {
             .client_of(Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body)));
         let clock = Clock::fixed(NOW_MS);
         let table = KeyTable::new(client.clone(), "keys", clock.clone());
-        Self { wire, client, clock, table, folder: tempfile::tempdir().unwrap() }
+        let world = Self { wire, client, clock, table, folder: tempfile::tempdir().unwrap() };
+        fs::write(world.key_file(), [1; 32]).unwrap();
+        world
     }
 
     pub(crate) fn vault(&self) -> KeyVault {

@@ -43,7 +43,9 @@ impl Stack {
         }
         let client = Wire::default().client(dynamo.endpoint());
         let (clock, folder) = (Clock::fixed(ringfence_core::kit::BEGIN_MS), tempfile::tempdir());
-        Self { _dynamo: dynamo, client, clock, folder: folder.expect("a folder") }
+        let folder = folder.expect("a folder");
+        std::fs::write(folder.path().join("key"), [1; 32]).expect("a key");
+        Self { _dynamo: dynamo, client, clock, folder }
     }
 
     pub(crate) fn keys(&self) -> KeyTable {

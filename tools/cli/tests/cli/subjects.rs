@@ -37,7 +37,9 @@ impl Hotel {
     async fn start() -> Self {
         let world = World::start().await;
         world.dynamo.create_table(&table_layout().properties(), KEYS).unwrap();
-        Self(world)
+        let hotel = Self(world);
+        std::fs::write(hotel.key_file(), [1; 32]).unwrap();
+        hotel
     }
 
     fn key_file(&self) -> String {

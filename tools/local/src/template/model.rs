@@ -7,6 +7,9 @@ use serde_json::Value;
 use super::{intrinsics::KMS_KEY, route::Route};
 use crate::{pattern::Pattern, times::Times};
 
+/// Before the path of a key's file, in the variable that has the ARN of the key of KMS on AWS.
+const KEY_FILE: &str = "file:";
+
 /// The stack that a template describes.
 #[derive(Default)]
 pub struct Model {
@@ -48,13 +51,12 @@ impl Model {
         Self { rules: Vec::new(), schedules: Vec::new(), rules_are_off: true, ..self }
     }
 
-    /// The same stack with files of this folder in place of keys of KMS. The first function that needs a key makes its
-    /// file.
+    /// The same stack with files of this folder in place of keys of KMS.
     pub(crate) fn with_keys_in(mut self, folder: &Path) -> Self {
         let variables = self.functions.iter_mut().flat_map(|it| it.environment.values_mut());
         for value in variables.chain(self.outputs.values_mut()) {
             if let Some(name) = value.strip_prefix(KMS_KEY) {
-                *value = format!("file:{}", folder.join(name).display());
+                *value = format!("{KEY_FILE}{}", folder.join(name).display());
             }
         }
         self
@@ -102,6 +104,13 @@ pub struct FunctionResource {
     pub retries: Retries,
     /// ARN of the destination for asynchronous invocations that failed for good.
     pub on_failure: Option<String>,
+}
+
+impl FunctionResource {
+    /// The files in place of keys of KMS that its variables name.
+    pub(crate) fn key_files(&self) -> impl Iterator<Item = &Path> {
+        self.environment.values().filter_map(|value| value.strip_prefix(KEY_FILE)).map(Path::new)
+    }
 }
 
 /// Limits of retries.
