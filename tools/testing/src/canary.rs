@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::io::{self, Read, Seek};
+use std::sync::Mutex;
 
 use aws_smithy_types::base64;
 use ringfence_aws::wire::Exchange;
@@ -19,6 +21,7 @@ use ringfence_log::Log;
 use ringfence_subjects::KeyTable;
 use ringfence_template::written::table_of;
 use serde_json::{Value, json};
+use tracing::{Level, instrument::WithSubscriber};
 
 use crate::dynamo::KEYS;
 use crate::prepared::{open, prepared, tips_of};
@@ -85,9 +88,11 @@ async fn search<S: Slice<Context: Context<Log: Log<S>>>>(
     let until_ms = dynamo.clock.machine_ms() + TIME_MS;
     // The second run finds the record of the first.
     for _ in 0..2 {
-        let (answer, line) = hosted.run(&queued, until_ms, "request").await;
+        let run = traced(hosted.run(&queued, until_ms, "request")).await;
+        let ((answer, line), traced) = run.unwrap_or_else(|error| fail("tracing", error));
         search("answers", &answer.unwrap_or_else(Problem::document));
         search("lines of the log", &line.json);
+        traced.lines().for_each(|line| search("traced lines", &json!(line)));
     }
     for table in [table_of(LogOf::<S>::KIND), KEYS] {
         dynamo.items(table).await;
@@ -96,6 +101,17 @@ async fn search<S: Slice<Context: Context<Log: Log<S>>>>(
         search("requests", &request);
         search("answers of DynamoDB", &answer);
     }
+}
+
+/// Does the work. Returns also what it and its dependencies write by `tracing`, at each level.
+async fn traced<T>(work: impl Future<Output = T>) -> io::Result<(T, String)> {
+    let (mut file, mut text) = (tempfile::tempfile()?, String::new());
+    let writer = Mutex::new(file.try_clone()?);
+    let lines = tracing_subscriber::fmt().with_max_level(Level::TRACE).with_writer(writer);
+    let done = work.with_subscriber(lines.finish()).await;
+    file.rewind()?;
+    file.read_to_string(&mut text)?;
+    Ok((done, text))
 }
 
 /// The command as run-commands puts it into the queue.

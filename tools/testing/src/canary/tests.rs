@@ -1,4 +1,4 @@
-//! The canary is found where a slice stores a personal value in clear.
+//! The canary is found where a slice stores or logs a personal value in clear.
 
 use ringfence_core::prelude::*;
 use ringfence_core::{Personal, id_type, kit::id};
@@ -17,7 +17,7 @@ struct GuestNoted {
     note: String,
 }
 
-/// Copies the name into a note.
+/// Copies the name into a note, or into a line of the log if the guest's id is `logged`.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct NoteGuest {
     #[tag(partition)]
@@ -76,22 +76,39 @@ impl Slice for NoteGuest {
     type Rejection = Never;
 
     fn decide(&self, _: &Notes, _: &CommandContext) -> Result<Vec<GuestNoted>, Never> {
-        let note = self.name.known().cloned().unwrap_or_default();
+        let mut note = self.name.known().cloned().unwrap_or_default();
+        if self.guest_id == id("logged") {
+            tracing::debug!(note = std::mem::take(&mut note));
+        }
         Ok(vec![GuestNoted { guest_id: self.guest_id.clone(), note }])
     }
 
     fn cases() -> Vec<Case<Self>> {
-        let (guest_id, note): (GuestId, _) = (id("g1"), "Ada".to_owned());
-        let command = Self { guest_id: guest_id.clone(), name: note.clone().into() };
-        vec![given([]).when(command).then([GuestNoted { guest_id, note }])]
+        let case = |guest: &str, note: &str| {
+            let (guest_id, note): (GuestId, _) = (id(guest), note.to_owned());
+            let command = Self { guest_id: guest_id.clone(), name: "Ada".to_owned().into() };
+            given([]).when(command).then([GuestNoted { guest_id, note }])
+        };
+        vec![case("stored", "Ada"), case("logged", "")]
     }
+}
+
+async fn search_case(n: usize) {
+    let template = Current::new::<Leaky>(None).template().whole();
+    let case = NoteGuest::cases()[n].with_canary().expect("it has a name");
+    search(&template, None, &case, &mut Places::new()).await;
 }
 
 #[tokio::test]
 #[should_panic(expected = "requests with a personal value")]
-async fn a_value_in_clear_is_found() {
-    let current = Current::new::<Leaky>(None);
-    check_personal::<NoteGuest>(&current.template().whole()).await;
+async fn a_value_that_is_stored_in_clear_is_found() {
+    search_case(0).await;
+}
+
+#[tokio::test]
+#[should_panic(expected = "traced lines with a personal value")]
+async fn a_value_that_is_logged_in_clear_is_found() {
+    search_case(1).await;
 }
 
 #[test]
