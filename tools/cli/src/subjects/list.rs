@@ -112,7 +112,7 @@ impl Display for Listed {
             let (time, state) = (rfc3339(one.at_ms), one.state());
             write_line!(f, "{time}  {}  {state}  {}", one.subject, one.why)?;
         }
-        write_line!(f, "{} were forgotten", self.0.len())
+        write_line!(f, "forgotten people: {}", self.0.len())
     }
 }
 
