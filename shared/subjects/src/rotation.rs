@@ -102,9 +102,10 @@ impl StackRecord {
     }
 }
 
-/// The rotation that has made a key.
+/// The rotation that has made a key. Nobody needs to be ready for the first one.
 pub(crate) fn rotation(purpose: Purpose, number: u32, key: &StackKey, is_new: bool) -> Rotation {
-    let used_from_ms = key.made_at_ms.saturating_add(purpose.waits_ms());
+    let waits_ms = if number == 1 { 0 } else { purpose.waits_ms() };
+    let used_from_ms = key.made_at_ms.saturating_add(waits_ms);
     Rotation { number, used_from_ms, is_new }
 }
 

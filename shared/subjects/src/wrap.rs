@@ -26,8 +26,8 @@ enum By {
 
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{0} in the table of keys is missing or was changed, or another stack or file has wrapped it; restore it from a \
-     backup of the table"
+    "{0} in the table of keys is missing or was changed, or another stack or file has wrapped it; restore the table from \
+     a backup, or the file"
 )]
 struct WrongKey(String);
 

@@ -138,13 +138,13 @@ pub(crate) fn word(path: &Path) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::{process::Command, time::Duration};
 
     use super::*;
     use crate::template::Retries;
 
-    fn function(binary: &str, variables: &[(&str, &str)]) -> FunctionResource {
+    pub(crate) fn function(binary: &str, variables: &[(&str, &str)]) -> FunctionResource {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         FunctionResource {
             id: String::new(),

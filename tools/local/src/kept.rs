@@ -3,7 +3,7 @@
 //! continues from there, so new programs meet old events.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
@@ -16,9 +16,10 @@ use serde_json::{Value, json};
 
 use crate::{
     embedded::{Embedded, Position},
+    keys,
     message::Message,
     notices::Notices,
-    template::{Mapping, Model, TableResource},
+    template::{FunctionResource, Mapping, Model, TableResource},
 };
 
 /// The version of [`State`]. A program refuses a newer one.
@@ -48,6 +49,9 @@ struct State {
     /// When the stack was started, in milliseconds since 1970. The first one made it; 0 if it is not known.
     #[serde(default = "unknown")]
     starts: Vec<u64>,
+    /// The files in place of keys of KMS. Without them nobody can read the personal data.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    keys: BTreeSet<PathBuf>,
 }
 
 /// The file can't be written.
@@ -67,7 +71,7 @@ impl Kept {
     pub(crate) fn open(folder: &Path, model: &Model, notices: &Notices) -> Result<Self> {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let path = file(folder);
-        let state = match fs::read(&path) {
+        let mut state = match fs::read(&path) {
             Ok(bytes) => or_out(read(&bytes).with_context(|| path.display().to_string()), folder)?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 State { format: FORMAT, ..State::default() }
@@ -82,6 +86,17 @@ impl Kept {
         if let Some((queue, _)) = state.queues.iter().find(is_lost) {
             let lost = anyhow!("messages of the queue {queue} are kept, and the template has none");
             return or_out(Err(lost), folder);
+        }
+        for key in model.functions.iter().flat_map(FunctionResource::key_files) {
+            let name = key.file_name().map(PathBuf::from).context("a key without a file")?;
+            ensure!(
+                key.exists() || !state.keys.contains(&name),
+                "the key of the stack, {}, is gone: restore it, or delete {} and begin with empty tables",
+                key.display(),
+                folder.display()
+            );
+            keys::make(key)?;
+            state.keys.insert(name);
         }
         write(&path, &state)?;
         let (folder, notices) = (folder.to_owned(), notices.clone());

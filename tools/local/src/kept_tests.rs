@@ -1,6 +1,7 @@
 use super::*;
 use crate::{
     embedded::tests::{put, table},
+    environment::tests::function,
     stack_clock::StackClock,
     template::QueueResource,
 };
@@ -173,4 +174,18 @@ async fn data_of_another_template_or_a_newer_format_are_refused_with_the_ways_ou
         refused(open(folder.path()).err().expect("it is refused"), said);
         assert_eq!(fs::read_to_string(file(folder.path())).expect("a file"), text, "it stays");
     }
+}
+
+#[test]
+fn data_without_their_key_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = folder.path().join("key");
+    let personal = function("one", &[("KEY", &format!("file:{}", key.display()))]);
+    let model = Model { functions: vec![personal], ..model() };
+    let open_personal = || Kept::open(folder.path(), &model, &Notices::default());
+    open_personal().expect("a new key");
+    open_personal().expect("the same key");
+    fs::remove_file(&key).expect("a key");
+    let error = open_personal().err().expect("it is refused").to_string();
+    assert!(error.contains("key, is gone: restore it, or delete "), "{error}");
 }

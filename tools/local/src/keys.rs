@@ -2,13 +2,22 @@
 
 use std::{fs, io::Write, path::Path};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 /// The bytes of a key.
 const BYTES: usize = 32;
 
 /// Makes the file of a key, for its owner alone, unless it is there. It is whole before it has its name.
 pub(crate) fn make(path: &Path) -> Result<()> {
+    if let Ok(found) = fs::metadata(path) {
+        ensure!(
+            found.len() == BYTES as u64,
+            "the key of the stack, {}, has {} bytes and not {BYTES}; restore it, or delete it with all data of the stack",
+            path.display(),
+            found.len()
+        );
+        return Ok(());
+    }
     let made = || -> Result<()> {
         let folder = path.parent().context("it is in no folder")?;
         fs::create_dir_all(folder)?;
@@ -20,8 +29,7 @@ pub(crate) fn make(path: &Path) -> Result<()> {
         file.persist(path)?;
         Ok(())
     };
-    if path.exists() { Ok(()) } else { made() }
-        .with_context(|| format!("cannot make the key of the stack, {}", path.display()))
+    made().with_context(|| format!("cannot make the key of the stack, {}", path.display()))
 }
 
 #[cfg(test)]
@@ -45,5 +53,9 @@ mod tests {
         let key = made();
         assert_eq!(key.len(), BYTES);
         assert!(key != [0; BYTES] && key == made());
+        let path = folder.path().join("new/key");
+        fs::write(&path, [1; 31]).expect("it is written");
+        let error = make(&path).expect_err("it is short").to_string();
+        assert!(error.contains("has 31 bytes and not 32; restore it"), "{error}");
     }
 }

@@ -123,6 +123,7 @@ impl RunningStack {
         let kept = keep.map(|folder| Kept::open(folder, &model, &notices)).transpose()?;
         let dynamo = database(kept.as_ref(), &model.tables).await?;
         let common = environment::common(&data, &services);
+        emptied(folder.join("sam"))?;
         let logs = match &kept {
             Some(kept) => kept.logs(),
             None => emptied(folder.join("logs"))?,
@@ -389,7 +390,6 @@ impl RunningStack {
         // At this address queues have other URLs.
         let model = template.model(&services)?;
         let common = environment::common(&data, &services);
-        emptied(self.folder.join("sam"))?;
         // The folder is deleted with the stack, because nothing in it works without the stack.
         let folder = tempfile::Builder::new().prefix("sam").rand_bytes(0).tempdir_in(&self.folder);
         let folder = folder.context("cannot make a folder for `sam local`")?;

@@ -359,15 +359,16 @@ pub(crate) fn unread(
 ) -> Finding {
     let (kind, how) = match audience {
         Audience::Bus => ("reactor", "it fails on such an event, which becomes a letter"),
-        Audience::Rows => ("view", "it stops before such an event"),
+        Audience::Rows => ("view", "it parks such an event"),
         Audience::Log | Audience::Http => ("slice", "a decision that meets such an event fails"),
     };
     let change = format!("the {kind} {reader} can't read sample {sample}: {why}");
     let found = finding(context, format!("{name} version {number}"), vec![change]);
     let is_personal = sample.contains(A_SEALED_VALUE);
-    let found = found.breaks(audience, how).mend(match is_personal {
-        true => format!("let {reader} take it as `Personal<…>`, or a view and a due as `Sealed<…>`"),
-        false => format!(
+    let found = found.breaks(audience, how).mend(match (is_personal, audience) {
+        (true, Audience::Rows) => format!("let {reader} take it as `Sealed<…>`"),
+        (true, _) => format!("let {reader} take it as `Personal<…>`, or a due as `Sealed<…>`"),
+        (false, _) => format!(
             "let {reader} take it, for example by `Option<…>` or `#[serde(default)]` if a field may be absent; or give the \
              value by an upcast"
         ),

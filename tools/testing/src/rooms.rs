@@ -130,7 +130,7 @@ fn every_function_has_a_binary_that_runs_it<M: Members>() -> Vec<String> {
             Err(_) if folder == "stack" => Some(format!("{path} is missing: copy a neighbour's")),
             Err(_) => Some(format!(
                 "{path} is missing: write\nfn main() -> std::process::ExitCode {{\n    {main}\n}}\nand into \
-                 functions/{folder}/Cargo.toml\n[[bin]]\nname = \"{name}\"\ntest = false"
+                 functions/{}/Cargo.toml\n[[bin]]\nname = \"{name}\"\ntest = false", folder_of(folder)
             )),
             Ok(text) => {
                 (!runs(&text, &main)).then(|| format!("{path}: does not run `{main}`: write it there"))
@@ -146,10 +146,13 @@ fn runs(text: &str, main: &str) -> bool {
     text.replace(",>", ">").contains(main) && text.matches("::run::<").count() == 1
 }
 
-/// The binaries of the context for personal data are beside those that serve all contexts.
-fn binary(folder: &str, name: &str) -> String {
-    let folder = if folder == PersonalData::NAME { "stack" } else { folder };
-    format!("functions/{folder}/src/bin/{name}.rs")
+fn binary(context: &str, name: &str) -> String {
+    format!("functions/{}/src/bin/{name}.rs", folder_of(context))
+}
+
+/// The folder of a context's binaries. Those of the context for personal data are beside those that serve all contexts.
+fn folder_of(context: &str) -> &str {
+    if context == PersonalData::NAME { "stack" } else { context }
 }
 
 fn a_slice_uses_no_other_slice(stack: &Stack) -> Vec<String> {

@@ -12,13 +12,14 @@ use aws_lambda_events::eventbridge::EventBridgeEvent;
 use aws_lambda_events::{dynamodb, sqs::SqsEvent};
 use ringfence_aws::Clock;
 use ringfence_core::kit::fail;
+use ringfence_core::personal::{self, Form, has};
 use ringfence_core::{Callers, Context, Slice, chain, json};
 use ringfence_lambda::slice::read;
 use ringfence_lambda::{Issuers, Problem};
 use ringfence_local::stack_root;
 use ringfence_local::template::Model;
 use ringfence_stack::{MemberList, Members, Stack, Visitor};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::listed::{entries, serving};
@@ -53,10 +54,9 @@ pub(crate) fn commands<M: Members>() -> BTreeMap<&'static str, CommandSample> {
     impl Visitor for Each {
         fn slice<S: Slice>(&mut self) {
             let cases = S::cases();
-            let of_case = cases.first().map(|case| {
-                serde_json::to_string_pretty(case.command())
-                    .unwrap_or_else(|error| fail(S::NAME, error))
-            });
+            let of_case = cases
+                .first()
+                .map(|case| of_caller(case.command()).unwrap_or_else(|error| fail(S::NAME, error)));
             let has_route = S::CALLERS != Callers::Nobody;
             let refused: Refused =
                 |command| read::<S>(command, &Issuers::default(), &Clock::fixed(0)).err();
@@ -70,6 +70,16 @@ pub(crate) fn commands<M: Members>() -> BTreeMap<&'static str, CommandSample> {
     let mut each = Each::default();
     MemberList::walk::<M>(&mut each);
     each.0
+}
+
+/// The text of a command as callers send it: its personal values are not marked.
+fn of_caller(command: &impl Serialize) -> serde_json::Result<String> {
+    let mut json = serde_json::to_value(command)?;
+    if !has(&json, Form::Marked) {
+        return serde_json::to_string_pretty(command);
+    }
+    personal::show(&mut json);
+    serde_json::to_string_pretty(&json)
 }
 
 impl CommandSample {

@@ -25,7 +25,7 @@ async fn a_new_blind_key_is_asked_for_at_once_and_used_after_forty_minutes() {
     let from = |made_at_ms| made_at_ms + FORTY_MINUTES_MS;
     let rotated = |number, used_from_ms, is_new| Some(Rotation { number, used_from_ms, is_new });
     let rotate = async || vault.rotate(Purpose::Blind).await.unwrap();
-    assert_eq!(rotate().await, rotated(1, from(NOW_MS), false));
+    assert_eq!(rotate().await, rotated(1, NOW_MS, false));
     world.wait(1);
     assert_eq!(numbers(&warm).await, ["b1"]);
     world.wire.inject("PutItem", 0, Fault::LostAfter);

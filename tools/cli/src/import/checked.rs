@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use ringfence_aws::Clock;
+use ringfence_core::personal::{FORGOTTEN, Form, MARKED, OF, SEALED, has, values};
 use ringfence_core::{EventSchema, SequencedEvent, Tag};
 use ringfence_feed::Partition;
 
@@ -38,9 +39,32 @@ pub(super) fn checked(bytes: &[u8], logs: &Writable<'_>, lists: &Lists) -> Resul
         event.event_type
     );
     logs.check(&event)?;
+    check_personal(&event)?;
     check_readers(&event, lists)?;
     check_payload(&event, lists)?;
     Ok(event)
+}
+
+/// Fails if a personal value has another form than a vault gives it.
+fn check_personal(event: &SequencedEvent) -> Result<()> {
+    ensure!(
+        !has(&event.data, Form::Marked),
+        "data: has the key {MARKED}, which no event has in a table; leave it out, or export the events again"
+    );
+    let mut data = event.data.clone();
+    for (form, key) in [(Form::Sealed, SEALED), (Form::Forgotten, FORGOTTEN)] {
+        for value in values(&mut data, form) {
+            let is_whole = match form {
+                Form::Sealed => value[key].is_string() && value["k"].is_u64(),
+                _ => value[key] == true,
+            };
+            ensure!(
+                is_whole && value[OF].is_string(),
+                "data: the value with the key {key} is not as a vault makes it; export the events again"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Fails if the payload contradicts the tags of the line or the stream of the event.

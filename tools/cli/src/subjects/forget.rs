@@ -23,7 +23,7 @@ use ringfence_subjects::{Fence, KeyTable, READABLE_MS, Standing};
 use ringfence_template::KEY_RECOVERY_DAYS;
 use serde_json::{Value, json};
 
-use super::show::of_subject;
+use super::show::{id, of_subject};
 use crate::Lists;
 use crate::boundary::partition_plan;
 use crate::machine::dynamo_client;
@@ -48,6 +48,7 @@ Examples:
   ringfence subjects forget ada --why 'asked for it' --stack ringfence-prod --json")]
 pub(crate) struct Arguments {
     /// The person's id, as in the field that is marked `#[subject]`.
+    #[arg(value_parser = id)]
     subject: String,
     /// Why. It stays in the log for ever, so write no personal data.
     #[arg(long)]
@@ -69,6 +70,7 @@ Examples:
   ringfence subjects allow ada")]
 pub(crate) struct Allow {
     /// The person's id.
+    #[arg(value_parser = id)]
     subject: String,
     #[command(flatten)]
     keys: KeyFlags,
@@ -113,7 +115,7 @@ pub(crate) async fn forget(arguments: &Arguments, lists: &Lists) -> Result<ExitC
 pub(crate) async fn allow(arguments: &Allow) -> Result<ExitCode> {
     let Allow { subject, keys } = arguments;
     keys.table(&dynamo_client().await?)?.allow_again(subject).await?;
-    say!("{subject} gets a new key with the next personal data; the old ones stay forgotten");
+    say!("new personal data of {subject} can be stored; the old ones stay forgotten");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -240,17 +242,22 @@ impl Display for Forgotten {
         if !self.had_key() {
             write_line!(
                 f,
-                "the table had no key of {subject}: the id is wrong, or a restore has lost it"
+                "the table had no key of {subject}: the id is wrong, a restore has lost it, or all values are from \
+                 before their fields were marked"
             )?;
         }
         let [by_stack, from_backups] = self.unreadable();
         let how = match shown {
             Shown::Waits => "run the same command then to see it",
             Shown::Unreadable => "a value that was sealed with the key does not open",
-            Shown::NoValue => "no event has a value to try it",
+            Shown::NoValue => "no event has a sealed value to try it",
         };
         write_line!(f, "unreadable by the stack from {by_stack}: {how}")?;
-        write_line!(f, "unreadable from backups of seven days from {from_backups}")
+        write_line!(f, "unreadable from backups of seven days from {from_backups}")?;
+        write_line!(
+            f,
+            "values from before a field was marked stay: `ringfence subjects show {subject}` shows them"
+        )
     }
 }
 

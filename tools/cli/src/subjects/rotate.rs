@@ -65,7 +65,10 @@ impl Display for Rotated {
         let from = rfc3339(used_from_ms);
         match is_new {
             true => write_line!(f, "key {number} is made, and used from {from}"),
-            false => write_line!(f, "no key is made: key {number} is too new, used from {from}"),
+            false => write_line!(
+                f,
+                "no key is made: key {number}, used from {from}, is less than forty minutes old"
+            ),
         }
     }
 }

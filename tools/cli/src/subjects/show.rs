@@ -7,7 +7,7 @@ use clap::Args;
 use futures::StreamExt;
 use ringfence_aws::Clock;
 use ringfence_core::personal::{self, Form, subject as subject_of, values};
-use ringfence_core::{SequencedEvent, Vault};
+use ringfence_core::{SUBJECT_BYTES_MAX, SequencedEvent, Vault};
 use ringfence_feed::{Entry, Until};
 use serde_json::Value;
 
@@ -34,6 +34,7 @@ Examples:
   ringfence subjects show ada --from 120000")]
 pub(crate) struct Arguments {
     /// The person's id, as in the field that is marked `#[subject]`.
+    #[arg(value_parser = id)]
     subject: String,
     #[command(flatten)]
     feed: FeedTables,
@@ -42,6 +43,14 @@ pub(crate) struct Arguments {
     /// Begins after this checkpoint: a number, `start` or `end`.
     #[arg(long, value_name = "CHECKPOINT", default_value = "start")]
     from: CheckpointName,
+}
+
+/// The id of a person.
+pub(super) fn id(text: &str) -> std::result::Result<String, String> {
+    match text.len() {
+        1..=SUBJECT_BYTES_MAX => Ok(text.to_owned()),
+        bytes => Err(format!("has {bytes} bytes; an id has 1 to {SUBJECT_BYTES_MAX}")),
+    }
 }
 
 pub(crate) async fn show(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {

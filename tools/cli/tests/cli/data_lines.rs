@@ -116,6 +116,14 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
             Some("CheckedOut: 121 levels of lists and maps, limit 120; nest its data less"),
         ),
         (
+            with(first, "data", json!({ "productId": "p1", "maker": { "$personal": "Ada" } })),
+            Some("data: has the key $personal, which no event has in a table"),
+        ),
+        (
+            with(first, "data", json!({ "productId": "p1", "maker": { "$sealed": "Ada", "of": "ada" } })),
+            Some("data: the value with the key $sealed is not as a vault makes it"),
+        ),
+        (
             with_seals(&["s1"]),
             Some("tags: lack sealId:s2, which follows from the payload"),
         ),
@@ -160,8 +168,8 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
         let line = format!("broken    some.jsonl:{}: {}", n + 1, why.unwrap_or_default());
         assert_eq!(said.contains(&line), why.is_some(), "{line}\n{said}");
     }
-    assert!(said.contains("broken    some.jsonl:29: the line is cut off\n"), "{said}");
-    assert!(said.ends_with("25 events can't be imported, and nothing is written\n"), "{said}");
+    assert!(said.contains("broken    some.jsonl:31: the line is cut off\n"), "{said}");
+    assert!(said.ends_with("27 events can't be imported, and nothing is written\n"), "{said}");
     assert_eq!(other.records().len(), 0);
 
     // DynamoDB returns 1.0 as 1, and the event counts as the same. A number that a program can't hold is stored as a

@@ -198,7 +198,7 @@ async fn a_person_is_forgotten_and_a_run_goes_on_where_another_stopped() {
     hotel.wait("zoe").await;
     let (status, forgotten, _) = forget();
     let text = forgotten.as_str().unwrap();
-    assert!(status == 1 && text.contains("no event has a value to try it"), "{text}");
+    assert!(status == 1 && text.contains("no event has a sealed value to try it"), "{text}");
     assert!(text.contains("the table had no key of zoe"), "{text}");
 }
 

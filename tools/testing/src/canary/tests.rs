@@ -120,3 +120,11 @@ fn a_compressed_body_is_searched_too() {
         assert!(!item.to_string().contains(CANARY) && readable(&item).contains(CANARY));
     }
 }
+
+#[test]
+fn the_sample_of_a_command_has_plain_values() {
+    let sample = &crate::samples::commands::<Leaky>()[NoteGuest::NAME];
+    let command = sample.command("no folder".as_ref(), NoteGuest::NAME).expect("of the case");
+    assert_eq!(command, json!({ "guestId": "stored", "name": "Ada" }));
+    assert!((sample.refused)(&command.to_string()).is_none());
+}
