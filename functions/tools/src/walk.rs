@@ -14,7 +14,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// The mail address of a customer who is forgotten in the end. No sample has it.
+/// The mail address of the customer whom the walk forgets. No sample has this address.
 const ADDRESS: &str = "ada.l@example.com";
 /// The pages of the console that show events, rows, commands and lines of the log.
 const PAGES: &[&str] = &[

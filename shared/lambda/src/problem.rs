@@ -162,10 +162,10 @@ impl Problem {
             .with(json!({ "code": "IdempotencyKeyReused" }))
     }
 
-    /// 422: the command has personal data of a subject who is forgotten. A repeat of an accepted command gets it too.
+    /// 422: the command has personal data of a forgotten subject. A later repeat of an accepted command gets it too.
     pub fn subject_forgotten() -> Self {
         let detail =
-            "the command has personal data of a person who is forgotten, so it is not carried out";
+            "the command has personal data of a forgotten person, so it is not carried out";
         Self::new(422, "subject-forgotten", "The person is forgotten", detail.to_owned())
             .with(json!({ "code": "SubjectForgotten" }))
     }

@@ -1,6 +1,6 @@
-//! The data of a stack that is started with `--keep`. Its folder has the database, the buckets, the functions' logs, and
-//! a file with the position of each event source mapping in its stream and the messages of the queues. The next start
-//! continues from there, so new programs meet old events.
+//! The data of a stack that is started with `--keep`. Its folder has the database, the buckets, the functions' logs,
+//! the files in place of keys of KMS, and a file with the position of each event source mapping in its stream and the
+//! messages of the queues. The next start continues from there, so new programs meet old events.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -284,9 +284,9 @@ pub trait Slice: Command + 'static {
         Ok(Vec::new())
     }
 
-    /// What a reaction's command is about: the command's tags that have one value and are not blind. An event leads to
-    /// one command about each, which takes effect once, even if a later version of [`Slice::react`] makes another
-    /// command about it.
+    /// What a reaction's command is about: its tags with one value, without the blind ones. Of all commands that one
+    /// event leads to about the same thing, only one takes effect, even if a later version of [`Slice::react`] makes
+    /// another.
     fn about(&self) -> String {
         // The hash of a personal value could be guessed.
         let is_out =
